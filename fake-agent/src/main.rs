@@ -1,0 +1,3 @@
+//! A scripted agent for ralph's tests.
+
+fn main() {}

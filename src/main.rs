@@ -1,0 +1,3 @@
+//! The binary: parse, dispatch, exit code.
+
+fn main() {}

@@ -1,0 +1,125 @@
+//! Bytes into bounded lines.
+//!
+//! A line that fits in one chunk is handed on without a copy. Memory never grows past the cap: a longer
+//! line is handed on in parts, marked as such, and the line after it is whole again.
+
+use memchr::memchr;
+
+/// Longest line that is handed on in one part, unless configured otherwise.
+pub const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
+
+/// Where a handed-on piece stands in its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The line in full.
+    Whole,
+    /// The beginning of a line longer than the cap.
+    First,
+    /// More of it.
+    Middle,
+    /// Its end.
+    Last,
+}
+
+/// One line of output, without its line ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The bytes; any bytes.
+    pub bytes: &'a [u8],
+    /// Which part of the line this is.
+    pub part: Part,
+    /// False for the last line of a stream that ends without a newline.
+    pub terminated: bool,
+}
+
+impl<'a> Line<'a> {
+    /// A whole line.
+    pub const fn whole(bytes: &'a [u8]) -> Self {
+        Self { bytes, part: Part::Whole, terminated: true }
+    }
+
+    /// The text, with the replacement character for what is no UTF-8.
+    pub fn text(&self) -> std::borrow::Cow<'a, str> {
+        String::from_utf8_lossy(self.bytes)
+    }
+}
+
+/// Splits one stream. Feed it chunks with [`Lines::push`], then call [`Lines::finish`] once.
+#[derive(Debug)]
+pub struct Lines {
+    held: Vec<u8>,
+    cap: usize,
+    /// The line under way has already been handed on in part.
+    cutting: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self::new(DEFAULT_LINE_CAP)
+    }
+}
+
+impl Lines {
+    /// A splitter that hands on at most `cap` bytes at once.
+    pub fn new(cap: usize) -> Self {
+        Self { held: Vec::new(), cap: cap.max(1), cutting: false }
+    }
+
+    /// Takes the next bytes of the stream and hands on each line that they finish.
+    pub fn push(&mut self, mut chunk: &[u8], mut each: impl FnMut(Line<'_>)) {
+        while let Some(end) = memchr(b'\n', chunk) {
+            let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
+            chunk = rest;
+            if self.held.is_empty() && line.len() <= self.cap {
+                let part = self.closing_part();
+                each(Line { bytes: without_return(line), part, terminated: true });
+            } else {
+                self.hold(line, &mut each);
+                let part = self.closing_part();
+                each(Line { bytes: without_return(&self.held), part, terminated: true });
+                self.release();
+            }
+        }
+        self.hold(chunk, &mut each);
+    }
+
+    /// The stream is over: hands on what is left.
+    pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
+        if !self.held.is_empty() || self.cutting {
+            let part = self.closing_part();
+            each(Line { bytes: &self.held, part, terminated: false });
+            self.release();
+        }
+    }
+
+    fn closing_part(&mut self) -> Part {
+        if std::mem::take(&mut self.cutting) { Part::Last } else { Part::Whole }
+    }
+
+    /// Keeps bytes of an unfinished line; hands on a full cap of them whenever more follow.
+    fn hold(&mut self, mut bytes: &[u8], each: &mut impl FnMut(Line<'_>)) {
+        while self.held.len() + bytes.len() > self.cap {
+            let room = self.cap - self.held.len();
+            self.held.extend_from_slice(&bytes[..room]);
+            bytes = &bytes[room..];
+            let part = if self.cutting { Part::Middle } else { Part::First };
+            self.cutting = true;
+            each(Line { bytes: &self.held, part, terminated: false });
+            self.held.clear();
+        }
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// One long line must not hold its memory for the rest of the run.
+    fn release(&mut self) {
+        self.held.clear();
+        if self.held.capacity() > 1024 * 1024 {
+            self.held.shrink_to(64 * 1024);
+        }
+    }
+}
+
+/// A line that ended in CR LF has neither.
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}

@@ -1,0 +1,112 @@
+//! Lines of an agent's output into canonical events: one file for each dialect, one table of all.
+//!
+//! An adapter is total: any bytes in, never a panic, nothing lost. It does no I/O and holds no clock, so
+//! the same bytes always give the same events.
+
+mod ansi;
+mod echo;
+mod plain;
+mod rtf1;
+mod select;
+mod tools;
+
+use crate::event::{Event, Known, Tag};
+use crate::process::{Exit, Line};
+
+pub use ansi::strip as strip_ansi;
+pub use rtf1::SENTINEL;
+pub use select::{Choice, Selected, UnknownDialect, named, names, select};
+
+/// Reads one dialect.
+pub trait Adapter: Send {
+    /// Takes one line of standard output.
+    fn line(&mut self, line: Line<'_>, out: &mut Vec<Event>);
+
+    /// Takes one line of standard error. Most agents only complain there: it is shown and kept as SYS.
+    fn stderr(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
+        out.push(stderr_text(line));
+    }
+
+    /// The streams are over. `exit` is how the process ended, `None` when nobody knows (a filter).
+    fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>);
+}
+
+/// What an adapter is told about the iteration before the first line.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// The prompt as sent, then the user's part of it: an echo of either is PROMPT, not the agent's words.
+    pub prompts: Vec<String>,
+    /// What earlier iterations of the same session have reported, for agents that report totals.
+    pub session_usage: crate::event::Usage,
+}
+
+/// What an adapter can tell. Views show only what the adapter really knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts, named as in document 004")]
+pub struct Capabilities {
+    /// Tells THINK and SYS from AI.
+    pub roles: bool,
+    /// Reports tool calls.
+    pub tools: bool,
+    /// Reports tokens.
+    pub usage: bool,
+    /// Recognises an echo of the prompt.
+    pub prompt_hiding: bool,
+    /// Reports a session id.
+    pub session: bool,
+}
+
+/// What makes one message of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    /// A run of consecutive AI texts, each a line: the dialect has no messages of its own.
+    Lines,
+    /// The dialect's own: a text, or a run of fragments.
+    Whole,
+}
+
+/// One row of the table of dialects.
+pub struct Dialect {
+    /// The name for `--transcript` and `--from`.
+    pub name: &'static str,
+    /// What its adapter can tell.
+    pub capabilities: Capabilities,
+    /// What makes one message.
+    pub messages: Messages,
+    /// Makes the adapter for one iteration.
+    pub adapter: fn(&Context) -> Box<dyn Adapter>,
+}
+
+/// All dialects that are built.
+pub const DIALECTS: &[Dialect] = &[plain::DIALECT, rtf1::DIALECT];
+
+/// Dialects that have a name but no adapter yet.
+pub const PLANNED: &[&str] = &[
+    "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid",
+    "kiro", "aider",
+];
+
+/// Looks a dialect up by name.
+pub fn dialect(name: &str) -> Option<&'static Dialect> {
+    DIALECTS.iter().find(|dialect| dialect.name == name)
+}
+
+/// A line of standard error as an event.
+pub fn stderr_text(line: Line<'_>) -> Event {
+    Event::Text { tag: Tag::Sys, text: strip_ansi(&line.text()).into_owned(), delta: false, parent: None }
+}
+
+/// The terminal fact of an iteration.
+pub fn turn_end(success: Option<bool>, reason: &str) -> Event {
+    Known::TurnEnd { success, reason: Some(reason.to_owned()) }.into()
+}
+
+/// A line for a message: short enough to show, cut between characters.
+pub fn excerpt(line: &str) -> String {
+    const MOST: usize = 500;
+    if line.len() <= MOST {
+        return line.to_owned();
+    }
+    let end = (0..=MOST).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
+    format!("{}… ({} bytes)", &line[..end], line.len())
+}
