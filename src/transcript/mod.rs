@@ -4,11 +4,20 @@
 //! the same bytes always give the same events.
 
 mod ansi;
+mod claude;
 mod echo;
+pub mod failure;
+mod jsonl;
 mod plain;
+mod plan;
+pub mod reset;
 mod rtf1;
 mod select;
+mod shape;
+mod tail;
 mod tools;
+mod turn;
+mod words;
 
 use crate::event::{Event, Known, Tag};
 use crate::process::{Exit, Line};
@@ -78,12 +87,11 @@ pub struct Dialect {
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] = &[plain::DIALECT, rtf1::DIALECT];
+pub const DIALECTS: &[Dialect] = &[claude::DIALECT, plain::DIALECT, rtf1::DIALECT];
 
 /// Dialects that have a name but no adapter yet.
 pub const PLANNED: &[&str] = &[
-    "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid",
-    "kiro", "aider",
+    "codex", "gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid", "kiro", "aider",
 ];
 
 /// Looks a dialect up by name.
