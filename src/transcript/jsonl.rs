@@ -273,7 +273,9 @@ impl<R: Reader> JsonLines<R> {
         self.tail.push(&String::from_utf8_lossy(bytes));
         let mut out = Vec::new();
         self.plain.line(Line::whole(bytes), &mut out);
-        out.into_iter().for_each(|event| self.turn.event(event));
+        for event in out {
+            self.turn.event(event);
+        }
     }
 
     /// A line longer than the cap, in parts.
@@ -336,7 +338,9 @@ impl<R: Reader> Adapter for JsonLines<R> {
         self.end_undecided(exit);
         let mut rest = Vec::new();
         self.plain.flush(&mut rest);
-        rest.into_iter().for_each(|event| self.turn.event(event));
+        for event in rest {
+            self.turn.event(event);
+        }
         self.reader.end(exit, &mut self.turn);
         let failed = exit.is_some_and(|exit| !exit.success());
         if !self.turn.ended() && self.turn.failed().is_none() {

@@ -82,6 +82,8 @@ pub struct Dialect {
     pub capabilities: Capabilities,
     /// What makes one message.
     pub messages: Messages,
+    /// True for a line that plainly speaks this dialect, and no other agent's.
+    pub speaks: fn(&str) -> bool,
     /// Makes the adapter for one iteration.
     pub adapter: fn(&Context) -> Box<dyn Adapter>,
 }

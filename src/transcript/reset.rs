@@ -187,7 +187,7 @@ impl Said {
                 match (month, number) {
                     (_, 1970..) => said.year = Some(number),
                     (Some(month), 1..=31) if said.day.is_none() => {
-                        said.day = i8::try_from(number).ok().map(|day| (month, day))
+                        said.day = i8::try_from(number).ok().map(|day| (month, day));
                     }
                     _ => {}
                 }

@@ -31,6 +31,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "claude",
     capabilities: CAPABILITIES,
     messages: Messages::Whole,
+    speaks: Claude::speaks,
     adapter: |context| Box::new(JsonLines::new(context, Claude::new(&CLAUDE))),
 };
 
@@ -52,6 +53,14 @@ enum UsageFrom {
 }
 
 const CLAUDE: Flavour = Flavour { user_text: Tag::Sys, usage: UsageFrom::Result, cached: Cached::Apart };
+
+/// Whose message a line has.
+#[derive(Clone, Copy)]
+enum Speaker<'a> {
+    Agent,
+    /// The other side: tool results, with a rich copy of the result, and text that the CLI puts in.
+    User(Option<&'a RawValue>),
+}
 
 /// Reads Claude's objects.
 pub struct Claude {
@@ -102,7 +111,7 @@ impl Claude {
             Some("message_stop") => {
                 // Wrappers put the message into it; its fragments may have been said.
                 if let Some(message) = event.message {
-                    self.blocks(message, parent, None, turn);
+                    self.blocks(message, parent, Speaker::Agent, turn);
                 }
                 over(turn, parent);
             }
@@ -126,7 +135,7 @@ impl Claude {
             if self.flavour.usage == UsageFrom::Messages || self.flavour.cached == Cached::Included {
                 self.count(message.usage.0, turn);
             }
-            self.blocks(message, parent, None, turn);
+            self.blocks(message, parent, Speaker::Agent, turn);
         }
         Ok(())
     }
@@ -155,32 +164,27 @@ impl Claude {
                 turn.text(Tag::User, parent, block.text.unwrap_or_default().0);
             }
         } else {
-            self.blocks(line.message, parent, Some(line.tool_use_result.0), turn);
+            self.blocks(line.message, parent, Speaker::User(line.tool_use_result.0), turn);
         }
         Ok(())
     }
 
-    /// The content of a message; `result` is there for a `user` line, with the rich copy of its tool result.
-    fn blocks(
-        &mut self,
-        message: Message<'_>,
-        parent: Option<&str>,
-        result: Option<Option<&RawValue>>,
-        turn: &mut Turn,
-    ) {
+    /// The content of a message.
+    fn blocks(&mut self, message: Message<'_>, parent: Option<&str>, speaker: Speaker<'_>, turn: &mut Turn) {
         for block in message.content.0 {
             match block.r#type.as_deref() {
                 Some("thinking") => turn.whole(Tag::Think, parent, block.thinking.unwrap_or_default().0),
                 Some("tool_use" | "server_tool_use" | "mcp_tool_use") => self.tool_use(&block, parent, turn),
                 Some(kind) if kind.ends_with("tool_result") => {
-                    self.tool_result(&block, parent, result.flatten(), turn);
+                    let rich = if let Speaker::User(rich) = speaker { rich } else { None };
+                    self.tool_result(&block, parent, rich, turn);
                 }
                 _ => {
                     let Some(text) = block.text else { continue };
-                    match result {
-                        None => turn.whole(Tag::Ai, parent, text.0),
-                        Some(_) if parent.is_some() => turn.text(Tag::Sys, parent, text.0),
-                        Some(_) => turn.text(self.flavour.user_text, None, text.0),
+                    match speaker {
+                        Speaker::Agent => turn.whole(Tag::Ai, parent, text.0),
+                        Speaker::User(_) if parent.is_some() => turn.text(Tag::Sys, parent, text.0),
+                        Speaker::User(_) => turn.text(self.flavour.user_text, None, text.0),
                     }
                 }
             }

@@ -43,18 +43,18 @@ pub struct ResultLine {
 }
 
 /// Token counts in the API's words, or in cursor's.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Deserialize)]
 pub struct Tokens {
-    #[serde(default, alias = "inputTokens")]
-    input_tokens: Maybe<u64>,
-    #[serde(default, alias = "outputTokens")]
-    output_tokens: Maybe<u64>,
-    #[serde(default, alias = "cacheReadTokens")]
-    cache_read_input_tokens: Maybe<u64>,
-    #[serde(default, alias = "cacheWriteTokens")]
-    cache_creation_input_tokens: Maybe<u64>,
-    #[serde(default)]
-    total_tokens: Maybe<u64>,
+    #[serde(default, rename = "input_tokens", alias = "inputTokens")]
+    input: Maybe<u64>,
+    #[serde(default, rename = "output_tokens", alias = "outputTokens")]
+    output: Maybe<u64>,
+    #[serde(default, rename = "cache_read_input_tokens", alias = "cacheReadTokens")]
+    cache_read: Maybe<u64>,
+    #[serde(default, rename = "cache_creation_input_tokens", alias = "cacheWriteTokens")]
+    cache_write: Maybe<u64>,
+    #[serde(default, rename = "total_tokens")]
+    total: Maybe<u64>,
 }
 
 /// Whether `input_tokens` counts the cached ones too.
@@ -68,13 +68,13 @@ pub enum Cached {
 
 impl Tokens {
     pub fn usage(&self, cached: Cached, model: Option<String>) -> Usage {
-        let read = self.cache_read_input_tokens.0;
-        let written = self.cache_creation_input_tokens.0;
+        let read = self.cache_read.0;
+        let written = self.cache_write.0;
         let apart = if cached == Cached::Apart { read.unwrap_or(0).saturating_add(written.unwrap_or(0)) } else { 0 };
         Usage {
-            prompt_tokens: self.input_tokens.0.map(|tokens| tokens.saturating_add(apart)),
-            completion_tokens: self.output_tokens.0,
-            total_tokens: self.total_tokens.0.filter(|_| cached == Cached::Included),
+            prompt_tokens: self.input.0.map(|tokens| tokens.saturating_add(apart)),
+            completion_tokens: self.output.0,
+            total_tokens: self.total.0.filter(|_| cached == Cached::Included),
             model,
             cached_tokens: read,
             cache_write_tokens: written,
@@ -215,9 +215,8 @@ impl Claude {
         let summed = std::mem::take(&mut self.unreported);
         let mut usage = match (self.flavour.usage, reported) {
             (UsageFrom::Messages, reported) if summed.is_unknown() => reported.unwrap_or_default(),
-            (UsageFrom::Messages, _) => summed,
             (UsageFrom::Result, Some(reported)) => reported,
-            (UsageFrom::Result, None) => summed,
+            _ => summed,
         };
         usage.cost_usd = line.total_cost_usd.0.filter(|cost| *cost > 0.0);
         turn.usage(usage);
