@@ -5,6 +5,7 @@
 
 pub mod error;
 pub mod event;
+pub mod journal;
 pub mod process;
 pub mod transcript;
 pub mod signals;
