@@ -3,6 +3,7 @@
 //! The modules stand in the order of the pipeline:
 //! config → agent → process → transcript → signals → run → journal → ui.
 
+pub mod config;
 pub mod error;
 pub mod event;
 pub mod journal;

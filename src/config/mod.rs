@@ -1,0 +1,12 @@
+//! Flags, environment and `ralph.yml` become [`Settings`]; every value knows where it came from.
+//!
+//! Nobody below this room imports it, except the loop, which reads the settings.
+
+mod file;
+mod layer;
+mod nearest;
+pub mod yaml;
+
+pub use file::{FileLayer, find, read};
+pub use layer::{Layer, Origin, Setting, Settings};
+pub use nearest::nearest;
