@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::layer::{Layer, Origin, Setting};
-use super::nearest::nearest;
+use crate::nearest::nearest;
 use super::yaml::{self, Entry, Node, Value};
 use crate::error::{UserError, io_reason};
 use crate::signals::promise::Match;

@@ -4,9 +4,7 @@
 
 mod file;
 mod layer;
-mod nearest;
 pub mod yaml;
 
 pub use file::{FileLayer, find, read};
 pub use layer::{Layer, Origin, Setting, Settings};
-pub use nearest::nearest;
