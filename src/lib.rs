@@ -3,6 +3,10 @@
 //! The modules stand in the order of the pipeline:
 //! config → agent → process → transcript → signals → run → journal → ui.
 
+pub mod config;
+pub mod error;
 pub mod event;
+pub mod journal;
 pub mod process;
 pub mod transcript;
+pub mod signals;

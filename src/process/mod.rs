@@ -2,9 +2,100 @@
 //!
 //! This room knows no agent. It must be the only one that spawns, signals and reaps.
 
+mod clocks;
+mod exit;
+mod invocation;
 pub mod lines;
+mod private_file;
+mod registry;
+mod resolve;
+mod spawn;
+mod start_error;
+mod stop;
+mod stream;
+mod supervisor;
+mod table;
+mod tree;
 
+use std::time::Duration;
+
+pub use clocks::Clocks;
+pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
 pub use lines::{Line, Lines, Part};
+pub use private_file::PrivateFile;
+pub use registry::own_all_children;
+pub use resolve::ARGUMENT_LIMIT;
+pub use start_error::{StartError, TooLong};
+pub use supervisor::{Process, start};
+
+/// The variable that marks everything an agent starts, whatever it does to its group, session and parents.
+pub const MARK: &str = "RALPH_PROCESS";
+
+/// What [`Process::next`] hands out.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Output<'a> {
+    /// Bytes, as they came.
+    Bytes {
+        /// Where from.
+        from: Stream,
+        /// Never empty; valid until the next call.
+        bytes: &'a [u8],
+    },
+    /// Nothing more will come, and nothing is left.
+    Ended(Ended),
+}
+
+/// Which of the two outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output, or the terminal.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a process and all that it started came to an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Of the process itself.
+    pub exit: Exit,
+    /// Why it was stopped, if it was; it may have ended by itself after it was asked.
+    pub stopped: Option<StopReason>,
+    /// What was still there when the process itself had ended. Stopped, unless it was to be left running.
+    pub left_behind: Vec<Stray>,
+    /// What could not be ended: processes that hang in the kernel.
+    pub survivors: Vec<Stray>,
+    /// False when somebody still held the output open at the end, so that bytes may be missing.
+    pub pipes_closed: bool,
+    /// From start to end, without the time it was paused.
+    pub active: Duration,
+    /// Until the first byte of output.
+    pub first_byte: Option<Duration>,
+}
+
+/// Why a process was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// No output within the start-up time.
+    Startup,
+    /// No output and no work for too long.
+    Idle,
+    /// Too long in all.
+    Total,
+    /// It had said that it was done, and did not end. What it said counts.
+    AfterEnd,
+    /// A person or the run asked for it.
+    Asked,
+}
+
+/// A process that outlived the one that started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Its number.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,172 @@
+//! The only place that starts a process.
+//!
+//! A child begins in a session of its own with nothing inherited but the environment it is given: no descriptors, no
+//! ignored signals, no standard input. It must never be started without a parent-death signal where there is one.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::mpsc::{self, Sender};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+use super::invocation::{Environment, Invocation, Stdin};
+use super::{MARK, registry};
+
+/// A started child and our ends of its streams.
+#[derive(Debug)]
+pub(super) struct Spawned {
+    pub pid: Pid,
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+}
+
+/// Whether the session of the child gets a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Terminal {
+    None,
+    /// Standard input is a terminal and becomes the controlling one.
+    StandardInput,
+}
+
+/// Starts a child on pipes.
+pub(super) fn on_pipes(invocation: &Invocation, program: &std::path::Path, token: &str) -> io::Result<Spawned> {
+    let mut command = command(invocation, program, token);
+    command.stdin(match invocation.stdin {
+        Stdin::Null => Stdio::null(),
+        Stdin::Bytes(_) => Stdio::piped(),
+    });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    spawn(command, Terminal::None)
+}
+
+fn command(invocation: &Invocation, program: &std::path::Path, token: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg0(&invocation.program).args(&invocation.args).current_dir(&invocation.cwd);
+    apply(&mut command, &invocation.env);
+    // A run inside a run keeps the outer mark, so that the outer one finds what the inner one loses.
+    let mark = match std::env::var(MARK) {
+        Ok(outer) if !outer.is_empty() => format!("{outer}:{token}"),
+        _ => token.to_owned(),
+    };
+    command.env(MARK, mark);
+    command
+}
+
+fn apply(command: &mut Command, environment: &Environment) {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| environment.removes(name)) {
+        command.env_remove(name);
+    }
+    command.envs(environment.set.iter().map(|(name, value)| (name, value)));
+}
+
+/// Spawns on a thread that lives as long as this process: the parent-death signal of Linux comes when the *thread*
+/// ends that started the child, and the caller's thread may be one of a pool.
+fn spawn(mut command: Command, terminal: Terminal) -> io::Result<Spawned> {
+    type Job = (Command, Sender<io::Result<Child>>);
+    static SPAWNER: LazyLock<io::Result<Sender<Job>>> = LazyLock::new(|| {
+        registry::prepare();
+        let (jobs, queue) = mpsc::channel::<Job>();
+        std::thread::Builder::new().name("spawn".into()).spawn(move || {
+            for (mut command, reply) in queue {
+                let _ = reply.send(registry::spawn(&mut command));
+            }
+        })?;
+        Ok(jobs)
+    });
+
+    before_exec(&mut command, terminal);
+    let gone = || io::Error::from(rustix::io::Errno::AGAIN);
+    let jobs = SPAWNER.as_ref().map_err(|_| gone())?;
+    let (reply, answer) = mpsc::channel();
+    jobs.send((command, reply)).map_err(|_| gone())?;
+    let mut child = answer.recv().map_err(|_| gone())??;
+    Ok(Spawned {
+        pid: Pid::from_child(&child),
+        stdin: child.stdin.take().map(OwnedFd::from),
+        stdout: child.stdout.take().map(OwnedFd::from),
+        stderr: child.stderr.take().map(OwnedFd::from),
+    })
+}
+
+/// Prepares what the child does between fork and exec.
+#[expect(unsafe_code, reason = "code between fork and exec; it makes system calls only and allocates nothing")]
+fn before_exec(command: &mut Command, terminal: Terminal) {
+    let parent = rustix::process::getpid();
+    let files = *OPEN_FILES;
+    // SAFETY: everything called in there is a plain system call on values that were made before the fork.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::setsid()?;
+            if terminal == Terminal::StandardInput {
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+            }
+            die_with(parent)?;
+            default_signals();
+            close_on_exec();
+            rustix::process::setrlimit(Resource::Nofile, files)?;
+            Ok(())
+        });
+    }
+}
+
+/// The limit on open files as ralph found it. 200 agents need more descriptors than the usual 1024, but the agents
+/// get the limit that the user gave.
+static OPEN_FILES: LazyLock<Rlimit> = LazyLock::new(|| {
+    let found = rustix::process::getrlimit(Resource::Nofile);
+    // macOS refuses an unlimited number.
+    let wanted = found.maximum.map_or(10_240, |maximum| maximum.min(65_536));
+    if found.current.is_some_and(|current| current < wanted) {
+        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..found });
+    }
+    found
+});
+
+/// The child must not survive its parent, not even when the parent has died before this call.
+#[cfg(target_os = "linux")]
+fn die_with(parent: Pid) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with(_parent: Pid) -> io::Result<()> {
+    Ok(())
+}
+
+/// A signal that is ignored stays ignored over exec: under `nohup`, or behind `&` in a script, an agent could
+/// otherwise not be asked to stop.
+#[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
+fn default_signals() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::TSTP, Signal::CONT, Signal::CHILD] {
+        // SAFETY: the default action needs no handler, and the call is safe between fork and exec.
+        unsafe { libc::signal(signal.as_raw(), libc::SIG_DFL) };
+    }
+}
+
+/// Ours are closed on exec anyway; this is about those that ralph itself was started with.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "close_range is not in rustix")]
+fn close_on_exec() {
+    const CLOEXEC: libc::c_uint = 1 << 2;
+    // SAFETY: it only sets a flag on descriptors. Kernels before 5.11 refuse, and then it is as it was.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, CLOEXEC) };
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(unsafe_code, reason = "there is no safe way to name a descriptor that one does not own")]
+fn close_on_exec() {
+    for descriptor in 3..256 {
+        // SAFETY: it only sets a flag, and fails on numbers that are not open.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+/// The output of a small system program, for platforms without `/proc`.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn output(program: &str, args: &[&str]) -> io::Result<Vec<u8>> {
+    Ok(Command::new(program).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output()?.stdout)
+}

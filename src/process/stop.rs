@@ -1,0 +1,104 @@
+//! The way to the end, as phases: asked, killed, drained, swept, closed.
+//!
+//! Only says what comes when. All times are active time (see `clocks.rs`); every phase but the first has a bound.
+
+use std::time::Duration;
+
+/// How long a killed tree may take to be gone. Longer only when a process hangs in the kernel.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Between two looks at a tree that is being killed, at first and at most.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LAST_LOOK: Duration = Duration::from_millis(20);
+
+/// Where a process is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The clocks watch it.
+    Running,
+    /// The signal of this step of the ladder is sent; at `until` comes the next.
+    Asking { step: usize, until: Duration },
+    /// The process itself has ended; its output may be open until then.
+    Draining { until: Duration },
+    /// All that is left is killed, again and again.
+    Sweeping(Sweep),
+    /// Nothing lives any more; the rest of the output is read.
+    Closing { until: Duration },
+    /// The end was handed out.
+    Over,
+}
+
+impl Phase {
+    /// When this phase has to be looked at again; none while the clocks decide.
+    pub const fn deadline(&self) -> Option<Duration> {
+        match self {
+            Self::Running | Self::Over => None,
+            Self::Asking { until, .. } | Self::Draining { until } | Self::Closing { until } => Some(*until),
+            Self::Sweeping(sweep) => Some(sweep.next),
+        }
+    }
+
+    /// True before anything was done to stop it, or while it may still react.
+    pub const fn is_patient(&self) -> bool {
+        matches!(self, Self::Running | Self::Asking { .. } | Self::Draining { .. })
+    }
+}
+
+/// A sweep under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sweep {
+    next: Duration,
+    until: Duration,
+    pause: Duration,
+    clean: u8,
+}
+
+/// What a look during a sweep found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Something lives.
+    Alive,
+    /// Nothing does.
+    Clean,
+}
+
+/// What follows from a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Look again.
+    Again(Sweep),
+    /// Nothing is left.
+    Done,
+    /// Something is left and cannot be ended.
+    GiveUp,
+}
+
+impl Sweep {
+    /// The first look is due at once.
+    pub fn start(now: Duration) -> Self {
+        Self { next: now, until: now + SWEEP, pause: FIRST_LOOK, clean: 0 }
+    }
+
+    /// Brings the next look forward, because something has changed.
+    pub fn hurry(&mut self, now: Duration) {
+        self.next = self.next.min(now);
+    }
+
+    /// Two clean looks are wanted: a table that is read while processes fork can miss one.
+    pub fn looked(mut self, now: Duration, look: Look) -> Next {
+        match look {
+            Look::Clean if self.clean == 1 => return Next::Done,
+            Look::Clean => {
+                self.clean += 1;
+                self.next = now;
+            }
+            Look::Alive if now >= self.until => return Next::GiveUp,
+            Look::Alive => {
+                self.clean = 0;
+                self.next = now + self.pause;
+                self.pause = (self.pause * 2).min(LAST_LOOK);
+            }
+        }
+        Next::Again(self)
+    }
+}

@@ -1,0 +1,419 @@
+//! One running agent: a state machine that is driven by [`Process::next`] and owns everything about its process.
+//!
+//! All state is in the handle, none in a future, so a call that is dropped half-way loses nothing. It must never wait
+//! without a bound, and never stop reading while it waits.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::Interest;
+use tokio::time::{Instant, Sleep};
+
+use super::clocks::{Clocks, Due, LOOK, Stopwatch, Watch};
+use super::exit::Root;
+use super::invocation::{Invocation, Link, Stdin, StopStep, UnixSignal};
+use super::stop::{Look, Next, Phase, Sweep};
+use super::stream::{Drained, Sink, Source, register};
+use super::tree::{self, Identity, Tree};
+use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, registry, resolve, spawn};
+
+/// As much as a pipe holds; one buffer serves both streams.
+const BUFFER: usize = 64 * 1024;
+
+/// The most that is read of an output that somebody keeps open on purpose, once all is over.
+const REST: usize = 1024 * 1024;
+
+/// A started process. Dropping it kills it and all that it started.
+#[derive(Debug)]
+pub struct Process {
+    root: Root,
+    tree: Tree,
+    exited: bool,
+    outputs: [Option<Source>; 2],
+    /// Which stream is asked first; they take turns, so that a flood on one does not silence the other.
+    turn: usize,
+    input: Option<Sink>,
+    buffer: Box<[u8]>,
+    rest: usize,
+    stopwatch: Stopwatch,
+    watch: Watch,
+    drain: Duration,
+    sleep: Pin<Box<Sleep>>,
+    phase: Phase,
+    ladder: Vec<StopStep>,
+    leave_running: bool,
+    stopped: Option<StopReason>,
+    left_behind: Vec<Stray>,
+    survivors: Vec<Stray>,
+    first_byte: Option<Duration>,
+    ended: Option<Ended>,
+    _files: Vec<PrivateFile>,
+}
+
+/// Starts a process; call it inside a tokio runtime with time and I/O.
+pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
+    let path = resolve::program(&invocation)?;
+    let token = registry::token();
+    let explain = |error| resolve::explain(error, &invocation, &path);
+    let spawned = match invocation.link {
+        Link::Pipe => spawn::on_pipes(&invocation, &path, &token),
+        Link::Pty(_) => Err(io::ErrorKind::Unsupported.into()),
+    }
+    .map_err(explain)?;
+    let tree = Tree::new(spawned.pid, token);
+    let connected = || -> io::Result<_> {
+        let source = |descriptor| -> io::Result<_> {
+            Ok(Source::new(register(descriptor, Interest::READABLE)?, Drained::ShortRead))
+        };
+        let outputs = [spawned.stdout.map(source).transpose()?, spawned.stderr.map(source).transpose()?];
+        let input = match (spawned.stdin, &invocation.stdin) {
+            (Some(descriptor), Stdin::Bytes(bytes)) => {
+                Some(Sink::new(register(descriptor, Interest::WRITABLE)?, bytes.clone()))
+            }
+            _ => None,
+        };
+        Ok((Root::new(spawned.pid)?, outputs, input))
+    };
+    let (root, outputs, input) = match connected() {
+        Ok(connected) => connected,
+        Err(error) => {
+            end_detached(tree);
+            return Err(explain(error));
+        }
+    };
+    Ok(Process {
+        root,
+        tree,
+        exited: false,
+        outputs,
+        turn: 0,
+        input,
+        buffer: vec![0; BUFFER].into_boxed_slice(),
+        rest: REST,
+        stopwatch: Stopwatch::start(),
+        watch: Watch::new(clocks),
+        drain: clocks.drain,
+        sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
+        phase: Phase::Running,
+        ladder: invocation.stop,
+        leave_running: invocation.leave_running,
+        stopped: None,
+        left_behind: Vec::new(),
+        survivors: Vec::new(),
+        first_byte: None,
+        ended: None,
+        _files: invocation.files,
+    })
+}
+
+/// What one step of the state machine has for the caller.
+enum Step {
+    Bytes(Stream, usize),
+    Ended(Ended),
+}
+
+impl Process {
+    /// Its number. It stays reserved until [`Output::Ended`] was handed out.
+    pub fn pid(&self) -> u32 {
+        self.root.pid().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// The next bytes, or the end. Cancel-safe. After the end it hands out the end again.
+    pub async fn next(&mut self) -> Output<'_> {
+        match poll_fn(|context| self.poll_step(context)).await {
+            Step::Bytes(from, count) => Output::Bytes { from, bytes: &self.buffer[..count] },
+            Step::Ended(ended) => Output::Ended(ended),
+        }
+    }
+
+    /// Begins to stop it, as its ladder says. Output is handed out all the while; the first reason stays.
+    pub fn stop(&mut self, why: StopReason) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.stopped = Some(why);
+        self.resume();
+        let now = self.stopwatch.look();
+        self.climb(now, 0);
+    }
+
+    /// Kills it and all that it started, at once.
+    pub fn kill(&mut self) {
+        if self.phase.is_patient() {
+            self.stopped.get_or_insert(StopReason::Asked);
+            self.resume();
+            let now = self.stopwatch.look();
+            self.begin_sweep(now);
+        }
+    }
+
+    /// Tells that it has said its last word: from now on it has [`Clocks::after_end`] to end by itself.
+    pub fn turn_ended(&mut self) {
+        let now = self.stopwatch.look();
+        self.watch.turn_ended(now);
+    }
+
+    /// Halts it and all that it started, and all clocks with it.
+    pub fn pause(&mut self) {
+        if !self.stopwatch.is_paused() && self.phase == Phase::Running {
+            self.stopwatch.pause();
+            self.signal_all(Signal::STOP);
+        }
+    }
+
+    /// Lets it go on.
+    pub fn resume(&mut self) {
+        if self.stopwatch.is_paused() {
+            self.signal_all(Signal::CONT);
+            self.stopwatch.resume();
+        }
+    }
+
+    fn signal_all(&mut self, signal: Signal) {
+        self.tree.signal_group(signal);
+        for member in self.tree.members().iter().filter(|member| !member.zombie) {
+            tree::signal(Identity::from(member), signal);
+        }
+    }
+
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        loop {
+            if let Some(ended) = &self.ended {
+                return Poll::Ready(Step::Ended(ended.clone()));
+            }
+            if !self.exited && self.root.poll_exit(context).is_ready() {
+                self.exited = true;
+                self.root_exited();
+            }
+            if self.input.as_mut().is_some_and(|input| input.poll_write(context).is_ready()) {
+                // Closing our end is the end of file that the agent waits for.
+                self.input = None;
+            }
+            if let Poll::Ready((from, count)) = self.poll_output(context) {
+                self.heard();
+                // Under a flood the clocks must be looked at too.
+                self.advance();
+                return Poll::Ready(Step::Bytes(from, count));
+            }
+            if self.advance() == Progress::Made {
+                continue;
+            }
+            if let Some((from, count)) = self.read_rest() {
+                return Poll::Ready(Step::Bytes(from, count));
+            }
+            if let Phase::Closing { until } = self.phase
+                && (self.is_closed() || self.stopwatch.look() >= until)
+            {
+                self.finish();
+                continue;
+            }
+            if self.poll_sleep(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn poll_output(&mut self, context: &mut Context<'_>) -> Poll<(Stream, usize)> {
+        self.turn = 1 - self.turn;
+        for index in [self.turn, 1 - self.turn] {
+            let Some(source) = &self.outputs[index] else { continue };
+            match source.poll_read(context, &mut self.buffer) {
+                Poll::Ready(0) => self.outputs[index] = None,
+                Poll::Ready(count) => return Poll::Ready((STREAMS[index], count)),
+                Poll::Pending => {}
+            }
+        }
+        Poll::Pending
+    }
+
+    /// When time is up for an output that is still open, takes what is in it without waiting for the reactor.
+    fn read_rest(&mut self) -> Option<(Stream, usize)> {
+        let Phase::Closing { until } = self.phase else { return None };
+        if self.stopwatch.look() < until {
+            return None;
+        }
+        for (index, output) in self.outputs.iter_mut().enumerate() {
+            match output.as_ref().and_then(|source| source.read_now(&mut self.buffer)) {
+                Some(0) => *output = None,
+                Some(count) if self.rest > 0 => {
+                    self.rest = self.rest.saturating_sub(count);
+                    return Some((STREAMS[index], count));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn poll_sleep(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.stopwatch.is_paused() {
+            return Poll::Pending;
+        }
+        let now = self.stopwatch.look();
+        let deadline = match self.phase {
+            Phase::Running => self.watch.deadline().map(|deadline| deadline.min(now + LOOK)),
+            phase => phase.deadline(),
+        };
+        let Some(deadline) = deadline else { return Poll::Pending };
+        let at = self.stopwatch.instant(deadline);
+        if self.sleep.deadline() != at {
+            self.sleep.as_mut().reset(at);
+        }
+        self.sleep.as_mut().poll(context)
+    }
+
+    fn heard(&mut self) {
+        let now = self.stopwatch.look();
+        self.first_byte.get_or_insert(now);
+        self.watch.heard(now);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.outputs.iter().all(Option::is_none)
+    }
+
+    /// Does what is due. [`Progress::Made`] when the phase may have changed.
+    fn advance(&mut self) -> Progress {
+        if self.stopwatch.is_paused() {
+            return Progress::None;
+        }
+        let now = self.stopwatch.look();
+        match self.phase {
+            Phase::Running => match self.watch.due(now) {
+                Some(Due::Stop(why)) => self.stop(why),
+                Some(Due::Sample) => {
+                    let used = self.tree.used();
+                    self.watch.sampled(now, used);
+                    if self.watch.due(now) == Some(Due::Stop(StopReason::Idle)) {
+                        self.stop(StopReason::Idle);
+                    }
+                }
+                None => return Progress::None,
+            },
+            Phase::Asking { step, until } if now >= until => self.climb(now, step + 1),
+            Phase::Draining { until } if now >= until || self.is_closed() => self.settle(now),
+            Phase::Sweeping(sweep) if Phase::Sweeping(sweep).deadline().is_some_and(|next| now >= next) => {
+                self.sweep(now, sweep);
+            }
+            _ => return Progress::None,
+        }
+        Progress::Made
+    }
+
+    /// Takes a step of the ladder; after the last one comes the kill.
+    fn climb(&mut self, now: Duration, step: usize) {
+        match self.ladder.get(step) {
+            Some(StopStep { signal, grace }) if *signal != UnixSignal::Kill => {
+                self.tree.signal_group((*signal).into());
+                // One that is halted would hear it only when it goes on.
+                self.tree.signal_group(Signal::CONT);
+                self.phase = Phase::Asking { step, until: now + *grace };
+            }
+            _ => self.begin_sweep(now),
+        }
+    }
+
+    fn root_exited(&mut self) {
+        let now = self.stopwatch.look();
+        match &mut self.phase {
+            Phase::Running | Phase::Asking { .. } => self.phase = Phase::Draining { until: now + self.drain },
+            Phase::Sweeping(sweep) => sweep.hurry(now),
+            _ => {}
+        }
+    }
+
+    /// The process has ended and was given time for its last words: what is left of its tree?
+    fn settle(&mut self, now: Duration) {
+        let members = self.tree.descendants();
+        let alive: Vec<_> = members.iter().filter(|member| !member.zombie).collect();
+        self.left_behind = alive.iter().map(|entry| tree::describe(entry)).collect();
+        if self.leave_running || members.is_empty() {
+            self.phase = Phase::Closing { until: now };
+        } else {
+            self.begin_sweep(now);
+        }
+    }
+
+    fn begin_sweep(&mut self, now: Duration) {
+        self.tree.signal_group(Signal::KILL);
+        self.phase = Phase::Sweeping(Sweep::start(now));
+    }
+
+    fn sweep(&mut self, now: Duration, sweep: Sweep) {
+        let members = self.tree.members();
+        let root = self.tree.root().pid;
+        let others: Vec<_> = members.into_iter().filter(|member| member.pid != root || !self.exited).collect();
+        let alive = tree::kill(&others);
+        // The root is over when its exit was seen, not when it looks dead: its status comes with the exit.
+        let look = if alive.is_empty() && self.exited { Look::Clean } else { Look::Alive };
+        self.phase = match sweep.looked(now, look) {
+            Next::Again(sweep) => Phase::Sweeping(sweep),
+            Next::Done => Phase::Closing { until: now + self.drain },
+            Next::GiveUp => {
+                self.survivors = alive.into_iter().map(tree::describe).collect();
+                Phase::Closing { until: now }
+            }
+        };
+    }
+
+    fn finish(&mut self) {
+        let pipes_closed = self.is_closed();
+        self.outputs = [None, None];
+        self.input = None;
+        self.phase = Phase::Over;
+        // One that hangs in the kernel has no status; what it will die of is known.
+        let exit = self.root.reap().unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
+        registry::remove(self.tree.root().pid);
+        self.ended = Some(Ended {
+            exit,
+            stopped: self.stopped,
+            left_behind: std::mem::take(&mut self.left_behind),
+            survivors: std::mem::take(&mut self.survivors),
+            pipes_closed,
+            active: self.stopwatch.look(),
+            first_byte: self.first_byte,
+        });
+    }
+}
+
+const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Made,
+    None,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            end_detached(self.tree.take());
+        }
+    }
+}
+
+/// Kills a tree that nobody drives any more: at once, and then on a thread until all of it is gone.
+fn end_detached(mut tree: Tree) {
+    tree.signal_group(Signal::KILL);
+    tree::kill(&tree.descendants());
+    let finish = move || {
+        let started = std::time::Instant::now();
+        let mut sweep = Sweep::start(Duration::ZERO);
+        loop {
+            let members = tree.members();
+            let look = if tree::kill(&members).is_empty() { Look::Clean } else { Look::Alive };
+            match sweep.looked(started.elapsed(), look) {
+                Next::Again(again) => sweep = again,
+                Next::Done | Next::GiveUp => break,
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        registry::remove(tree.root().pid);
+    };
+    // Without a thread the rest is left to the parent-death signal and the guardian.
+    let _ = std::thread::Builder::new().name("sweep".into()).spawn(finish);
+}

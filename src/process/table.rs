@@ -1,0 +1,169 @@
+//! The system's process table, as far as this user may see it.
+//!
+//! Reading only. What it says is old the moment it is read, so nobody may act on a number from here without
+//! checking [`Entry::started`] again (see `tree.rs`).
+
+use std::io;
+use std::time::Duration;
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub pid: i32,
+    pub parent: i32,
+    pub group: i32,
+    pub session: i32,
+    /// Dead, but not yet reaped by its parent.
+    pub zombie: bool,
+    /// When it started, in the system's own unit: with `pid` the identity of a process.
+    pub started: u64,
+    /// Processor time of it and of its reaped children.
+    pub used: Duration,
+}
+
+/// All processes.
+pub(super) fn read() -> io::Result<Vec<Entry>> {
+    platform::read()
+}
+
+/// One process, if it exists.
+pub(super) fn entry(pid: i32) -> Option<Entry> {
+    platform::entry(pid)
+}
+
+/// The command line, for people.
+pub(super) fn command(pid: i32) -> String {
+    platform::command(pid)
+}
+
+/// The environment a process was started with, as `NAME=value` pieces that end in NUL; empty if it may not be read.
+pub(super) fn environment(pid: i32) -> Vec<u8> {
+    platform::environment(pid)
+}
+
+/// The value of a variable in what [`environment`] returned.
+pub(super) fn variable<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    environment
+        .split(|byte| *byte == 0)
+        .find_map(|pair| pair.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")))
+}
+
+#[cfg(target_os = "linux")]
+mod platform {
+    use std::fs::File;
+    use std::io::{self, Read};
+    use std::time::Duration;
+
+    use super::Entry;
+
+    pub fn read() -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::with_capacity(128);
+        for directory in std::fs::read_dir("/proc")? {
+            let name = directory?.file_name();
+            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) {
+                // It may have ended since it was listed.
+                entries.extend(entry(pid));
+            }
+        }
+        Ok(entries)
+    }
+
+    pub fn entry(pid: i32) -> Option<Entry> {
+        // A line of `stat` has 52 numbers and a name of at most 64 bytes.
+        let mut line = [0; 2048];
+        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
+        parse(pid, &line[..length])
+    }
+
+    /// The name in the second field may hold anything, blanks and parentheses too, so the rest starts at the last `)`.
+    pub(super) fn parse(pid: i32, line: &[u8]) -> Option<Entry> {
+        let end = memchr::memrchr(b')', line)?;
+        let rest = std::str::from_utf8(line.get(end + 2..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
+        let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
+        // Fields 14 to 17 of proc(5): own time and that of reaped children, user and system.
+        let ticks: i64 = (11..=14).filter_map(number).sum();
+        Some(Entry {
+            pid,
+            parent: i32::try_from(number(1)?).ok()?,
+            group: i32::try_from(number(2)?).ok()?,
+            session: i32::try_from(number(3)?).ok()?,
+            zombie: matches!(fields.first(), Some(&("Z" | "X"))),
+            started: fields.get(19)?.parse().ok()?,
+            used: Duration::from_millis(
+                u64::try_from(ticks).unwrap_or_default() * 1000 / rustix::param::clock_ticks_per_second(),
+            ),
+        })
+    }
+
+    pub fn command(pid: i32) -> String {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        let words = words.join(" ");
+        if words.trim().is_empty() {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            return format!("[{}]", name.trim());
+        }
+        words.trim().chars().take(200).collect()
+    }
+
+    pub fn environment(pid: i32) -> Vec<u8> {
+        std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+    }
+}
+
+/// Without `/proc` the table comes from `ps`, which every Unix has. Its start times have a resolution of one second,
+/// and the environment of a process is what `ps -E` shows to its owner.
+#[cfg(not(target_os = "linux"))]
+mod platform {
+    use std::io;
+    use std::time::Duration;
+
+    use super::Entry;
+
+    pub fn read() -> io::Result<Vec<Entry>> {
+        let output = super::super::spawn::output("ps", &["-axo", "pid=,ppid=,pgid=,sess=,stat=,time=,lstart="])?;
+        Ok(String::from_utf8_lossy(&output).lines().filter_map(parse).collect())
+    }
+
+    fn parse(line: &str) -> Option<Entry> {
+        let mut fields = line.split_ascii_whitespace();
+        let mut number = || fields.next()?.parse::<i32>().ok();
+        let (pid, parent, group, _session) = (number()?, number()?, number()?, number()?);
+        let state = fields.next()?;
+        let used = time(fields.next()?)?;
+        let started = fields.collect::<Vec<_>>().join(" ");
+        let hash = started.bytes().fold(0_u64, |hash, byte| hash.wrapping_mul(131).wrapping_add(u64::from(byte)));
+        Some(Entry {
+            pid,
+            parent,
+            group,
+            // `sess` is an address there, not a number of a process.
+            session: group,
+            zombie: state.starts_with('Z'),
+            started: hash,
+            used,
+        })
+    }
+
+    fn time(text: &str) -> Option<Duration> {
+        text.split(':')
+            .try_fold(0.0, |seconds, part| Some(seconds * 60.0 + part.parse::<f64>().ok()?))
+            .map(Duration::from_secs_f64)
+    }
+
+    pub fn entry(pid: i32) -> Option<Entry> {
+        read().ok()?.into_iter().find(|entry| entry.pid == pid)
+    }
+
+    pub fn command(pid: i32) -> String {
+        let output = super::super::spawn::output("ps", &["-o", "command=", "-p", &pid.to_string()]).unwrap_or_default();
+        String::from_utf8_lossy(&output).trim().chars().take(200).collect()
+    }
+
+    pub fn environment(pid: i32) -> Vec<u8> {
+        let output =
+            super::super::spawn::output("ps", &["-wwE", "-o", "command=", "-p", &pid.to_string()]).unwrap_or_default();
+        output.split(|byte| *byte == b' ').flat_map(|word| word.iter().copied().chain([0])).collect()
+    }
+}
