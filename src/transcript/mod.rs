@@ -5,6 +5,7 @@
 
 mod ansi;
 mod claude;
+mod codex;
 mod echo;
 pub mod failure;
 mod jsonl;
@@ -81,12 +82,11 @@ pub struct Dialect {
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] = &[claude::DIALECT, plain::DIALECT, rtf1::DIALECT];
+pub const DIALECTS: &[Dialect] = &[claude::DIALECT, codex::DIALECT, plain::DIALECT, rtf1::DIALECT];
 
 /// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] = &[
-    "codex", "gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid", "kiro", "aider",
-];
+pub const PLANNED: &[&str] =
+    &["gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid", "kiro", "aider"];
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {
