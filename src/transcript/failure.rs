@@ -90,6 +90,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "input is too long",
             "conversation is too long",
             "prompt_too_long",
+            "exceeds the maximum length",
         ],
     ),
     (
@@ -194,6 +195,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "error resuming session",
             "session not found",
             "no session found",
+            "no rollout found",
             "invalid session",
             "is already in use",
             "requires --verbose",
