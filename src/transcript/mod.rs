@@ -9,6 +9,7 @@ mod codex;
 mod echo;
 pub mod failure;
 mod jsonl;
+mod opencode;
 mod plain;
 mod plan;
 pub mod reset;
@@ -82,11 +83,11 @@ pub struct Dialect {
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] = &[claude::DIALECT, codex::DIALECT, plain::DIALECT, rtf1::DIALECT];
+pub const DIALECTS: &[Dialect] = &[claude::DIALECT, codex::DIALECT, opencode::DIALECT, plain::DIALECT, rtf1::DIALECT];
 
 /// Dialects that have a name but no adapter yet.
 pub const PLANNED: &[&str] =
-    &["gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid", "kiro", "aider"];
+    &["gemini", "qwen", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid", "kiro", "aider"];
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {
