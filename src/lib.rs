@@ -7,6 +7,7 @@ pub mod config;
 pub mod error;
 pub mod event;
 pub mod journal;
+mod nearest;
 pub mod process;
-pub mod transcript;
 pub mod signals;
+pub mod transcript;

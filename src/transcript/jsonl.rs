@@ -117,33 +117,42 @@ impl<R: Reader> JsonLines<R> {
 
     /// The hot path: the line is one object that the dialect understands.
     fn object(&mut self, json: &str) -> bool {
-        let decided = matches!(self.mode, Mode::Json);
-        match self.reader.object(json, &mut self.turn) {
-            Ok(()) => {
-                if !decided {
-                    self.decide_json();
-                }
-                true
-            }
-            // A plain line, for all that is known yet.
-            Err(_) if !decided => false,
-            Err(Misread::Unknown) => self.turn.unknown(json),
-            Err(_) => false,
+        if !matches!(self.mode, Mode::Json) {
+            return self.first_object(json);
         }
+        match self.reader.object(json, &mut self.turn) {
+            Ok(()) => true,
+            Err(Misread::Unknown) => self.turn.unknown(json),
+            Err(Misread::Shape(_)) => false,
+        }
+    }
+
+    /// An object before anything is decided: one that is not understood is a plain line, for all that is known.
+    fn first_object(&mut self, json: &str) -> bool {
+        let mut told = Vec::new();
+        self.turn.swap(&mut told);
+        let read = self.reader.object(json, &mut self.turn);
+        self.turn.swap(&mut told);
+        if read.is_ok() {
+            self.decide_json();
+            self.turn.append(told);
+        }
+        read.is_ok()
     }
 
     /// All events in one array.
     fn array(&mut self, json: &str) -> bool {
         let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) else { return false };
-        let mut understood = matches!(self.mode, Mode::Json);
-        for item in items {
-            match item.get() {
-                object if object.starts_with('{') && self.object(object) => understood = true,
-                other if understood => self.pieces(other),
-                _ => return false,
+        let speaks = items.iter().any(|item| R::speaks(item.get()));
+        if speaks {
+            self.decide_json();
+            for item in items {
+                if !self.object(item.get()) {
+                    self.pieces(item.get());
+                }
             }
         }
-        understood
+        speaks
     }
 
     /// True when a line that is no object has one of the dialect's in it.
@@ -273,8 +282,19 @@ impl<R: Reader> JsonLines<R> {
         self.tail.push(&String::from_utf8_lossy(bytes));
         let mut out = Vec::new();
         self.plain.line(Line::whole(bytes), &mut out);
-        for event in out {
-            self.turn.event(event);
+        self.plain_events(out);
+    }
+
+    /// The lines of the text format are one message, until something else comes between them.
+    fn plain_events(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Text { tag: Tag::Ai, text, .. } if self.turn.is_open(Tag::Ai, None) => {
+                    self.turn.fragment(Tag::Ai, None, format!("\n{text}"));
+                }
+                Event::Text { tag: Tag::Ai, text, .. } => self.turn.fragment(Tag::Ai, None, text),
+                other => self.turn.event(other),
+            }
         }
     }
 
@@ -338,9 +358,7 @@ impl<R: Reader> Adapter for JsonLines<R> {
         self.end_undecided(exit);
         let mut rest = Vec::new();
         self.plain.flush(&mut rest);
-        for event in rest {
-            self.turn.event(event);
-        }
+        self.plain_events(rest);
         self.reader.end(exit, &mut self.turn);
         let failed = exit.is_some_and(|exit| !exit.success());
         if !self.turn.ended() && self.turn.failed().is_none() {

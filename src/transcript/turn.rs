@@ -17,14 +17,21 @@ pub struct Turn {
     out: Vec<Event>,
     tools: Tools,
     words: Words,
-    /// The message that a fragment would continue.
-    speaking: Option<(Tag, Option<String>)>,
+    /// The messages that a fragment would continue.
+    open: Vec<(Tag, Option<String>)>,
     session: Option<String>,
     model: Option<String>,
     version: Option<String>,
     unparsed: Vec<Unparsed>,
     failure: Option<FailureClass>,
     ended: bool,
+}
+
+/// Whether a text is a message or continues one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Whole,
+    Fragment,
 }
 
 /// Lines that were not understood for the same reason.
@@ -43,12 +50,17 @@ impl Turn {
         std::mem::swap(&mut self.out, out);
     }
 
+    /// Adds events that this turn made before.
+    pub fn append(&mut self, mut events: Vec<Event>) {
+        self.out.append(&mut events);
+    }
+
     /// Adds an event as it is.
     pub fn event(&mut self, event: Event) {
         if let Some(message) = self.tools.see(&event) {
             self.out.push(Known::Warning { message }.into());
         }
-        self.speaking = None;
+        self.open.clear();
         self.out.push(event);
     }
 
@@ -66,7 +78,7 @@ impl Turn {
             return;
         }
         self.words.close(tag, parent);
-        self.say(tag, parent, text, false);
+        self.say(tag, parent, text, Piece::Whole);
     }
 
     /// A piece of a message that is under way.
@@ -75,21 +87,18 @@ impl Turn {
         if text.is_empty() {
             return;
         }
-        let first = self.words.fragment(tag, parent, &text);
-        // The first piece opens a message by itself; only where the one before it is still open, it must
-        // say that it does not continue that one.
-        let delta = !(first && self.is_speaking(tag, parent));
-        self.say(tag, parent, text, delta);
+        if self.words.fragment(tag, parent, &text) && self.is_open(tag, parent) {
+            // The first piece of a message must not continue the one before it: an empty text closes that.
+            self.say(tag, parent, String::new(), Piece::Whole);
+        }
+        self.say(tag, parent, text, Piece::Fragment);
     }
 
     /// A whole message that its fragments may have said already: only what they left out is added.
     pub fn whole(&mut self, tag: Tag, parent: Option<&str>, text: impl Into<String> + AsRef<str>) {
         match self.words.repeated(tag, parent, text.as_ref()) {
             Some(length) if length == text.as_ref().len() => {}
-            Some(length) => {
-                let delta = self.is_speaking(tag, parent);
-                self.say(tag, parent, text.as_ref()[length..].to_owned(), delta);
-            }
+            Some(length) => self.say(tag, parent, text.as_ref()[length..].to_owned(), Piece::Fragment),
             None => self.text(tag, parent, text),
         }
     }
@@ -111,18 +120,21 @@ impl Turn {
         !self.words.is_empty()
     }
 
-    fn is_speaking(&self, tag: Tag, parent: Option<&str>) -> bool {
-        self.speaking.as_ref().is_some_and(|(speaking, of)| *speaking == tag && of.as_deref() == parent)
+    /// True when a fragment would continue a message.
+    pub fn is_open(&self, tag: Tag, parent: Option<&str>) -> bool {
+        self.open.iter().any(|(open, of)| *open == tag && of.as_deref() == parent)
     }
 
-    fn say(&mut self, tag: Tag, parent: Option<&str>, text: String, delta: bool) {
+    fn say(&mut self, tag: Tag, parent: Option<&str>, text: String, piece: Piece) {
         if tag == Tag::Ai && parent.is_none() {
             self.words.said(&text);
         }
-        let parent = parent.map(str::to_owned);
-        if !self.is_speaking(tag, parent.as_deref()) {
-            self.speaking = Some((tag, parent.clone()));
+        match piece {
+            Piece::Whole => self.open.clear(),
+            Piece::Fragment if self.is_open(tag, parent) => {}
+            Piece::Fragment => self.open.push((tag, parent.map(str::to_owned))),
         }
+        let (parent, delta) = (parent.map(str::to_owned), piece == Piece::Fragment);
         self.out.push(Event::Text { tag, text, delta, parent });
     }
 
