@@ -36,6 +36,11 @@ pub trait Reader: Send {
     /// Takes one object. When it is not understood, nothing may have been told to the turn.
     fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread>;
 
+    /// True for a line outside the objects that the program prints about itself; it is shown as such.
+    fn banner(&mut self, _line: &str, _turn: &mut Turn) -> bool {
+        false
+    }
+
     /// Takes a line of standard error that has been shown already.
     fn stderr(&mut self, _line: &str, _turn: &mut Turn) {}
 
@@ -97,10 +102,13 @@ impl<R: Reader> JsonLines<R> {
 
     /// Takes a line that is whole.
     fn whole(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
         if matches!(self.mode, Mode::Text) {
+            if self.reader.banner(&text, &mut self.turn) {
+                return self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
+            }
             return self.words(bytes);
         }
-        let text = String::from_utf8_lossy(bytes);
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
         if !self.document.is_empty() || matches!(text, "{" | "[") {
             return self.document_line(text);
@@ -251,6 +259,10 @@ impl<R: Reader> JsonLines<R> {
 
     fn hold(&mut self, bytes: &[u8]) {
         let Mode::Undecided(held) = &mut self.mode else { return };
+        let text = String::from_utf8_lossy(bytes);
+        if self.reader.banner(&text, &mut self.turn) {
+            return self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
+        }
         held.push(bytes.to_vec());
         if held.len() > HELD_LINES || held.iter().map(Vec::len).sum::<usize>() > HELD_BYTES {
             self.decide_text();
