@@ -3,13 +3,21 @@
 //! An adapter is total: any bytes in, never a panic, nothing lost. It does no I/O and holds no clock, so
 //! the same bytes always give the same events.
 
+mod aider;
+mod amounts;
 mod ansi;
 mod claude;
+mod cline;
 mod codex;
+mod copilot;
+mod droid;
 mod echo;
 pub mod failure;
+mod goose;
 mod jsonl;
+mod kiro;
 mod opencode;
+mod pi;
 mod plain;
 mod plan;
 pub mod reset;
@@ -18,6 +26,7 @@ mod select;
 mod shape;
 mod tail;
 mod tools;
+mod totals;
 mod turn;
 mod words;
 
@@ -83,11 +92,10 @@ pub struct Dialect {
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] = &[claude::DIALECT, codex::DIALECT, opencode::DIALECT, plain::DIALECT, rtf1::DIALECT];
+pub const DIALECTS: &[Dialect] = &[claude::DIALECT, codex::DIALECT, opencode::DIALECT, copilot::DIALECT, cline::DIALECT, pi::DIALECT, goose::DIALECT, droid::DIALECT, kiro::DIALECT, aider::DIALECT, plain::DIALECT, rtf1::DIALECT];
 
 /// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] =
-    &["gemini", "qwen", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid", "kiro", "aider"];
+pub const PLANNED: &[&str] = &["gemini", "qwen", "cursor", "amp"];
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {

@@ -133,7 +133,8 @@ impl Parts {
         self.effects.called(id, &name, input.as_ref());
         turn.tool_start(id, None, name.as_str(), input);
         let metadata = state.metadata.0.as_ref();
-        let whole = metadata.filter(|metadata| metadata.truncated.0 == Some(true)).and_then(|it| it.output.0.as_deref());
+        let whole =
+            metadata.filter(|metadata| metadata.truncated.0 == Some(true)).and_then(|it| it.output.0.as_deref());
         let error = state.error.map(shape::flatten);
         let output = whole.map(str::to_owned).or_else(|| state.output.map(shape::flatten)).or_else(|| error.clone());
         turn.tool_output(id, None, output.unwrap_or_default());
@@ -150,7 +151,8 @@ impl Parts {
         if let Some(effect) = self.effects.ended(id, status, None) {
             turn.meta(effect);
         }
-        let denied = |message: &&String| message.contains("rejected permission") || message.contains("prevents you from using");
+        let denied =
+            |message: &&String| message.contains("rejected permission") || message.contains("prevents you from using");
         if let Some(message) = error.as_ref().filter(denied) {
             self.denial = Some(message.clone());
             turn.meta(Known::Permission { tool: name, id: Some(id.to_owned()), message: Some(message.clone()) });
@@ -162,7 +164,8 @@ impl Parts {
         let compacted = std::mem::take(&mut self.compacting);
         self.reason = part.reason.as_ref().filter(|_| !compacted).map(|reason| reason.to_string());
         let Some(tokens) = &part.tokens else { return };
-        let sum = |parts: &[Option<u64>]| parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum::<u64>());
+        let sum =
+            |parts: &[Option<u64>]| parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum::<u64>());
         // Cached tokens and reasoning are counted apart.
         let prompt_tokens = sum(&[tokens.input, tokens.cache.read, tokens.cache.write]);
         let completion_tokens = sum(&[tokens.output, tokens.reasoning]);
@@ -181,7 +184,8 @@ impl Parts {
 
 impl Reader for Parts {
     fn speaks(json: &str) -> bool {
-        let own = |kind: &str| matches!(kind, "step_start" | "step_finish" | "text" | "reasoning" | "tool_use" | "error");
+        let own =
+            |kind: &str| matches!(kind, "step_start" | "step_finish" | "text" | "reasoning" | "tool_use" | "error");
         shape::kind(json).is_some_and(|kind| own(&kind)) && json.contains("\"sessionID\":\"ses_")
     }
 
@@ -232,7 +236,11 @@ impl Reader for Parts {
 
     fn end(&mut self, exit: Option<Exit>, turn: &mut Turn) {
         if self.usage_shown && exit.is_some_and(|exit| !exit.success()) && !turn.has_spoken() {
-            turn.failure(Failure::of(FailureClass::Config, None, "the command line was answered with the list of options"));
+            turn.failure(Failure::of(
+                FailureClass::Config,
+                None,
+                "the command line was answered with the list of options",
+            ));
         }
         if let (Some("tool-calls"), Some(message)) = (self.reason.as_deref(), &self.denial) {
             turn.failure(Failure::of(FailureClass::Permission, None, message.as_str()));

@@ -11,7 +11,7 @@ use crate::transcript::failure::Failure;
 use crate::transcript::jsonl::{Misread, Reader};
 use crate::transcript::shape::{self, Text};
 use crate::transcript::turn::Turn;
-use crate::transcript::{Context, plan};
+use crate::transcript::{Context, plan, totals};
 
 /// Reads the objects.
 #[derive(Default)]
@@ -133,27 +133,6 @@ impl Items {
             turn.meta(Known::Todo { items });
         }
     }
-
-    /// This turn's share of the thread's total.
-    fn share(&self, tokens: &Tokens) -> Usage {
-        let before = &self.before;
-        // A total below the earlier one counts from zero: the thread is another one.
-        let same = tokens.input_tokens >= before.prompt_tokens && tokens.output_tokens >= before.completion_tokens;
-        let part = |now: Option<u64>, before: Option<u64>| {
-            now.map(|now| if same { now.saturating_sub(before.unwrap_or(0)) } else { now })
-        };
-        let prompt_tokens = part(tokens.input_tokens, before.prompt_tokens);
-        let completion_tokens = part(tokens.output_tokens, before.completion_tokens);
-        Usage {
-            prompt_tokens,
-            completion_tokens,
-            total_tokens: prompt_tokens.zip(completion_tokens).map(|(prompt, completion)| prompt + completion),
-            cached_tokens: part(tokens.cached_input_tokens, before.cached_tokens),
-            cache_write_tokens: part(tokens.cache_write_input_tokens, before.cache_write_tokens),
-            reasoning_tokens: part(tokens.reasoning_output_tokens, before.reasoning_tokens),
-            ..Usage::default()
-        }
-    }
 }
 
 impl Reader for Items {
@@ -179,7 +158,7 @@ impl Reader for Items {
             "turn.started" => {}
             "turn.completed" => {
                 if let Some(tokens) = &wire.usage {
-                    turn.usage(self.share(tokens));
+                    turn.usage(totals::share(usage(tokens), &self.before));
                 }
                 let answered = turn.has_spoken();
                 if !answered {
@@ -209,6 +188,20 @@ impl Reader for Items {
     }
 
     fn end(&mut self, _exit: Option<Exit>, _turn: &mut Turn) {}
+}
+
+/// The thread's total.
+fn usage(tokens: &Tokens) -> Usage {
+    let sum = tokens.input_tokens.zip(tokens.output_tokens).map(|(prompt, completion)| prompt + completion);
+    Usage {
+        prompt_tokens: tokens.input_tokens,
+        completion_tokens: tokens.output_tokens,
+        total_tokens: sum,
+        cached_tokens: tokens.cached_input_tokens,
+        cache_write_tokens: tokens.cache_write_input_tokens,
+        reasoning_tokens: tokens.reasoning_output_tokens,
+        ..Usage::default()
+    }
 }
 
 /// True for an object that no other agent prints.
