@@ -39,6 +39,11 @@ pub trait Reader: Send {
     /// Takes a line of standard error that has been shown already.
     fn stderr(&mut self, _line: &str, _turn: &mut Turn) {}
 
+    /// What kind of failure an exit code of this agent means.
+    fn class_of(_exit: Exit) -> Option<FailureClass> {
+        None
+    }
+
     /// The streams are over.
     fn end(&mut self, _exit: Option<Exit>, _turn: &mut Turn) {}
 }
@@ -367,7 +372,7 @@ impl<R: Reader> Adapter for JsonLines<R> {
                 Some(exit) if exit.success() && silent => {
                     Some(Failure::of(FailureClass::Agent, None, "the answer was empty"))
                 }
-                Some(exit) if !exit.success() => self.tail.failure(exit),
+                Some(exit) if !exit.success() => self.tail.failure(exit, R::class_of(exit)),
                 _ => None,
             };
             if let Some(failure) = failure {

@@ -3,13 +3,17 @@
 //! An adapter is total: any bytes in, never a panic, nothing lost. It does no I/O and holds no clock, so
 //! the same bytes always give the same events.
 
+mod amp;
 mod ansi;
 mod claude;
+mod cursor;
 mod echo;
 pub mod failure;
+mod gemini;
 mod jsonl;
 mod plain;
 mod plan;
+mod qwen;
 pub mod reset;
 mod rtf1;
 mod select;
@@ -81,12 +85,11 @@ pub struct Dialect {
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] = &[claude::DIALECT, plain::DIALECT, rtf1::DIALECT];
+pub const DIALECTS: &[Dialect] =
+    &[claude::DIALECT, amp::DIALECT, cursor::DIALECT, gemini::DIALECT, qwen::DIALECT, plain::DIALECT, rtf1::DIALECT];
 
 /// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] = &[
-    "codex", "gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid", "kiro", "aider",
-];
+pub const PLANNED: &[&str] = &["codex", "opencode", "copilot", "cline", "pi", "goose", "droid", "kiro", "aider"];
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {
