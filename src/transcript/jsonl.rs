@@ -287,6 +287,9 @@ impl<R: Reader> JsonLines<R> {
         self.tail.push(&String::from_utf8_lossy(bytes));
         let mut out = Vec::new();
         self.plain.line(Line::whole(bytes), &mut out);
+        // What a terminal is told when the agent leaves it is no word.
+        let silent = |event: &Event| matches!(event, Event::Text { text, .. } if !text.is_empty() && text.chars().all(|it| it.is_control() && it != '\t'));
+        out.retain(|event| !silent(event));
         self.plain_events(out);
     }
 
