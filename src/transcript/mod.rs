@@ -5,6 +5,7 @@
 
 mod amp;
 mod ansi;
+mod auto;
 mod claude;
 mod cursor;
 mod echo;
@@ -28,6 +29,7 @@ use crate::event::{Event, Known, Tag};
 use crate::process::{Exit, Line};
 
 pub use ansi::strip as strip_ansi;
+pub use auto::auto;
 pub use rtf1::SENTINEL;
 pub use select::{Choice, Selected, UnknownDialect, named, names, select};
 
