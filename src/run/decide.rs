@@ -149,7 +149,11 @@ fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verd
     };
     let state = State { limits: before.limits + 1, waited: before.waited + wait, ..before };
     if state.waited > policy.max_wait {
-        let reason = format!("{}; waiting would take {} s more than allowed", failure.message, (state.waited - policy.max_wait).as_secs());
+        let reason = format!(
+            "{}; waiting would take {} s more than allowed",
+            failure.message,
+            (state.waited - policy.max_wait).as_secs()
+        );
         return (before, finish(Outcome::RateLimited, reason));
     }
     (state, Verdict::Again { after: wait, reason: format!("rate limit: {}", failure.message) })
@@ -163,7 +167,13 @@ fn back_off(before: State, failure: &Failure) -> (State, Verdict) {
         return (state, finish(outcome, format!("{MOST_BACK_OFFS} times in a row: {}", failure.message)));
     }
     let after = failure.retry_after.unwrap_or_else(|| doubled(FIRST_BACK_OFF, before.back_offs, LONGEST_BACK_OFF));
-    (state, Verdict::Again { after: after.min(LONGEST_BACK_OFF), reason: format!("{}: {}", failure.class.name(), failure.message) })
+    (
+        state,
+        Verdict::Again {
+            after: after.min(LONGEST_BACK_OFF),
+            reason: format!("{}: {}", failure.class.name(), failure.message),
+        },
+    )
 }
 
 /// A verdict to go on, unless a limit ends the run.
@@ -177,7 +187,9 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
         return verdict;
     };
     match &report.failure {
-        Some(failure) => finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {}", failure.message)),
+        Some(failure) => {
+            finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {}", failure.message))
+        }
         None => finish(Outcome::Limit, limit),
     }
 }
