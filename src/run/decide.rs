@@ -58,6 +58,8 @@ pub struct Report {
     pub signal: Option<Signal>,
     /// A person asked the run to stop.
     pub interrupted: bool,
+    /// It was stopped because the run has no time left; that is nobody's failure.
+    pub out_of_time: bool,
     /// How it ended, in words.
     pub ended: String,
 }
@@ -114,6 +116,12 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
     };
     if report.interrupted {
         return (counted, finish(Outcome::Interrupted, "stopped by the user".to_owned()));
+    }
+    if report.out_of_time {
+        return (
+            counted,
+            finish(Outcome::Limit, format!("the time limit of {} s is reached", policy.max_time.as_secs())),
+        );
     }
     let message = &failure.message;
     match failure.class {

@@ -27,6 +27,8 @@ pub struct Iteration<'a> {
     pub invocation: Invocation,
     /// How long it may take.
     pub clocks: Clocks,
+    /// Whose time the total clock tells.
+    pub total_clock: TotalClock,
     /// How long the prompt is.
     pub prompt_bytes: usize,
     /// What reads its output.
@@ -39,6 +41,15 @@ pub struct Iteration<'a> {
     pub raw: PathBuf,
     /// Where it works.
     pub workspace: &'a Path,
+}
+
+/// Whose time is up when the total clock strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TotalClock {
+    /// The iteration took too long.
+    Iteration,
+    /// The whole run has no time left.
+    Run,
 }
 
 /// An iteration that is over.
@@ -142,7 +153,9 @@ impl Iteration<'_> {
         for (from, mut rest) in reading.finish(Some(ended.exit)) {
             record(recorder, self.number, from, &mut rest)?;
         }
-        Ok(played(self.number, reading, &ended, interrupted))
+        let mut played = played(self.number, reading, &ended, interrupted);
+        played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
+        Ok(played)
     }
 }
 
@@ -188,5 +201,8 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         session: tally.session,
         left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),
     };
-    Played { report: Report { failure: judgement.failure, signal, interrupted, ended: judgement.ended }, receipt }
+    Played {
+        report: Report { failure: judgement.failure, signal, interrupted, out_of_time: false, ended: judgement.ended },
+        receipt,
+    }
 }

@@ -31,7 +31,7 @@ use crate::signals::Signal;
 use crate::signals::promise::Rule;
 use crate::transcript::{Context, Selected};
 use decide::{Policy, State, Verdict, decide};
-use iteration::{Halt, Iteration, Played};
+use iteration::{Halt, Iteration, Played, TotalClock};
 use prompt::{LoopContext, Source, compose};
 
 /// Everything a run is made of.
@@ -223,13 +223,17 @@ impl Looping<'_> {
             variable("RALPH_WORKSPACE", &plan.workspace),
         ];
         let turn = Turn { prompt: &prompt, workspace: &plan.workspace, environment };
-        let left = plan.policy.max_time.saturating_sub(self.started.elapsed()).max(Duration::from_secs(1));
-        let total = Some(plan.clocks.total.map_or(left, |total| total.min(left)));
+        let left = plan.policy.max_time.saturating_sub(self.started.elapsed()).max(Duration::from_millis(1));
+        let (total, clock) = match plan.clocks.total {
+            Some(total) if total < left => (total, TotalClock::Iteration),
+            _ => (left, TotalClock::Run),
+        };
         Ok(Iteration {
             number,
             of: plan.policy.max_iterations,
             invocation: plan.agent.invocation(&turn)?,
-            clocks: Clocks { total, ..plan.clocks },
+            clocks: Clocks { total: Some(total), ..plan.clocks },
+            total_clock: clock,
             prompt_bytes: prompt.len(),
             transcript: &plan.transcript,
             context: Context { prompts: vec![prompt, words], session_usage: Usage::default() },

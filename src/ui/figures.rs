@@ -2,11 +2,12 @@
 
 use crate::event::Usage;
 
-/// `0.3 s`, `12 s`, `4m12s`, `2h05m`.
+/// `218 ms`, `2.3 s`, `12 s`, `4m12s`, `2h05m`.
 pub fn duration(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
-        0..10 => format!("{}.{} s", seconds, milliseconds % 1000 / 100),
+        0 => format!("{milliseconds} ms"),
+        1..10 => format!("{}.{} s", seconds, milliseconds % 1000 / 100),
         10..60 => format!("{seconds} s"),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
@@ -59,9 +60,15 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        for (milliseconds, text) in
-            [(0, "0.0 s"), (349, "0.3 s"), (9_999, "9.9 s"), (59_000, "59 s"), (252_000, "4m12s"), (7_500_000, "2h05m")]
-        {
+        for (milliseconds, text) in [
+            (0, "0 ms"),
+            (349, "349 ms"),
+            (2_349, "2.3 s"),
+            (9_999, "9.9 s"),
+            (59_000, "59 s"),
+            (252_000, "4m12s"),
+            (7_500_000, "2h05m"),
+        ] {
             assert_eq!(duration(milliseconds), text);
         }
         assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);

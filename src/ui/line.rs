@@ -36,7 +36,10 @@ pub struct LineView<W: Write> {
     width: usize,
     open: Option<Open>,
     gathered: Gathered,
+    /// A tool that has started and is not shown yet: one line is enough when it ends soon.
+    started: Option<String>,
     unparsed_told: bool,
+    run: String,
     status: Status,
 }
 
@@ -74,7 +77,9 @@ impl<W: Write> LineView<W> {
             width: 80,
             open: None,
             gathered: Gathered::default(),
+            started: None,
             unparsed_told: false,
+            run: String::new(),
             status,
         };
         view.measure();
@@ -89,6 +94,15 @@ impl<W: Write> LineView<W> {
                 .map_or(80, |size| usize::from(size.ws_col))
                 .max(20),
         };
+    }
+
+    /// The tool that is running, when something else is to be shown before it ends.
+    fn show_started(&mut self) -> io::Result<()> {
+        let Some(id) = self.started.take() else { return Ok(()) };
+        match self.gathered.calls.find(&id).map(|call| action(call, 0, &self.glyphs)) {
+            Some((line, ink)) => self.row(Tag::Tool.name(), self.glyphs.gutter, Ink::Tool, &line, ink),
+            None => Ok(()),
+        }
     }
 
     /// One line behind a tag, wrapped.
@@ -109,6 +123,7 @@ impl<W: Write> LineView<W> {
     }
 
     fn say(&mut self, tag: Tag, text: &str) -> io::Result<()> {
+        self.show_started()?;
         let ink = match tag {
             Tag::Think | Tag::Sys | Tag::Prompt => Ink::Dim,
             _ => Ink::None,
@@ -117,6 +132,7 @@ impl<W: Write> LineView<W> {
     }
 
     fn system(&mut self, text: &str, ink: Ink) -> io::Result<()> {
+        self.show_started()?;
         for line in text.lines() {
             self.row(Tag::Sys.name(), self.glyphs.gutter, Ink::Dim, &harmless(line), ink)?;
         }
@@ -187,9 +203,10 @@ impl<W: Write> LineView<W> {
             Event::Text { .. } => Ok(()),
             Event::ToolStart { tool, .. } => {
                 self.close()?;
-                let (line, _) =
-                    action(self.gathered.calls.start(&tool.id, &tool.name, tool.input.as_ref()), 0, &self.glyphs);
-                self.row(Tag::Tool.name(), self.glyphs.gutter, Ink::Tool, &line, Ink::None)
+                self.show_started()?;
+                self.gathered.calls.start(&tool.id, &tool.name, tool.input.as_ref());
+                self.started = Some(tool.id.clone());
+                Ok(())
             }
             Event::ToolOutput { tool, text, delta, .. } => {
                 self.gathered.calls.output(&tool.id, text, *delta);
@@ -197,6 +214,9 @@ impl<W: Write> LineView<W> {
             }
             Event::ToolEnd { tool, .. } => {
                 self.close()?;
+                if self.started.as_ref().is_some_and(|id| *id == tool.id) {
+                    self.started = None;
+                }
                 let call = self.gathered.calls.end(&tool.id, tool.status, tool.duration_ms);
                 match call.map(|call| action(call, 0, &self.glyphs)) {
                     Some((line, ink)) => self.row(Tag::Tool.name(), self.glyphs.gutter, Ink::Tool, &line, ink),
@@ -251,6 +271,7 @@ impl<W: Write> LineView<W> {
         match fact {
             Fact::RunStart { ralph, run, agent, command, transcript, prompt, max_iterations, max_seconds, .. } => {
                 self.status.agent.clone_from(agent);
+                self.run.clone_from(run);
                 let dot = self.glyphs.dot;
                 let time =
                     max_seconds.map_or_else(String::new, |seconds| format!(", {}", figures::duration(seconds * 1000)));
@@ -316,7 +337,9 @@ impl<W: Write> LineView<W> {
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
                 parts.extend(figures::usage(usage).iter().map(|part| harmless(part)));
                 let dot = format!(" {} ", self.glyphs.dot);
-                writeln!(self.out, "{}\n{}", self.palette.paint(ink, &harmless(reason)), parts.join(&dot))
+                writeln!(self.out, "{}\n{}", self.palette.paint(ink, &harmless(reason)), parts.join(&dot))?;
+                let place = format!("everything that happened is in .ralph/runs/{}", self.run);
+                writeln!(self.out, "{}", self.palette.paint(Ink::Dim, &place))
             }
         }
     }
@@ -340,6 +363,11 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn tick(&mut self) -> io::Result<()> {
+        if self.started.is_some() {
+            self.clear_status()?;
+            self.show_started()?;
+            self.out.flush()?;
+        }
         if self.columns != Columns::Terminal || !self.status.running {
             return Ok(());
         }

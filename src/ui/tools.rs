@@ -26,7 +26,7 @@ pub struct Calls(Vec<Call>);
 
 impl Calls {
     /// A call begins.
-    pub fn start(&mut self, id: &str, name: &str, input: Option<&Object>) -> &Call {
+    pub fn start(&mut self, id: &str, name: &str, input: Option<&Object>) {
         let argument = input.map(main_argument).unwrap_or_default();
         self.0.push(Call {
             id: id.to_owned(),
@@ -36,7 +36,6 @@ impl Calls {
             duration_ms: None,
             lines: 0,
         });
-        &self.0[self.0.len() - 1]
     }
 
     /// A call printed something.
@@ -52,6 +51,11 @@ impl Calls {
         call.status = Some(status);
         call.duration_ms = duration_ms;
         Some(call)
+    }
+
+    /// The newest call with this id.
+    pub fn find(&self, id: &str) -> Option<&Call> {
+        self.0.iter().rev().find(|call| call.id == id)
     }
 
     /// All of them.
