@@ -4,10 +4,28 @@
 //! config → agent → process → transcript → signals → run → journal → ui.
 
 pub mod config;
+
+pub mod agent;
+
+pub mod process;
+
+pub mod transcript;
+
+pub mod emit;
+
+pub mod signals;
+
+pub mod run;
+
+pub mod journal;
+
+pub mod ui;
+
+// Known to all, knowing nobody.
 pub mod error;
 pub mod event;
-pub mod journal;
-mod nearest;
-pub mod process;
-pub mod signals;
-pub mod transcript;
+pub mod nearest;
+
+// The command line around it.
+pub mod cli;
+pub mod commands;

@@ -1,3 +1,9 @@
 //! The binary: parse, dispatch, exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    ralph::commands::dispatch(ralph::cli::Cli::parse())
+}

@@ -4,6 +4,8 @@
 
 #[path = "transcripts/capture.rs"]
 mod capture;
+#[path = "transcripts/facts.rs"]
+mod facts;
 
 use std::fmt::Write as _;
 
@@ -34,6 +36,25 @@ fn every_capture_has_exactly_one_terminal_fact_and_no_open_tool() {
         let ends = count(|event| matches!(event, Event::ToolEnd { .. }));
         assert_eq!(starts, ends, "{}", named(&capture));
     }
+}
+
+#[test]
+fn every_capture_keeps_to_the_facts() {
+    let captures = capture::all();
+    let mut agents: Vec<&str> = captures.iter().map(|capture| capture.agent.as_str()).collect();
+    agents.dedup();
+    let mut broken = Vec::new();
+    for agent in agents {
+        let Some(mut facts) = facts::of(agent) else { continue };
+        for capture in captures.iter().filter(|capture| capture.agent == agent) {
+            match facts.remove(&capture.name) {
+                Some(facts) => broken.extend(facts.broken(capture)),
+                None => broken.push(format!("{}: no facts", named(capture))),
+            }
+        }
+        broken.extend(facts.keys().map(|name| format!("{agent}/{name}: facts without a capture")));
+    }
+    assert!(broken.is_empty(), "{} claims are broken\n{}", broken.len(), broken.join("\n"));
 }
 
 fn named(capture: &Capture) -> String {

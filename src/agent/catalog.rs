@@ -1,7 +1,7 @@
 //! The agents ralph knows by name.
 
-use crate::nearest::nearest;
 use crate::error::UserError;
+use crate::nearest::nearest;
 
 use super::{Agent, Delivery, usual_stop};
 
@@ -18,7 +18,7 @@ pub fn find(name: &str) -> Result<Agent, UserError> {
     match name {
         "demo" => demo(),
         _ => {
-            let error = UserError::agent(format!("unknown agent `{name}`"));
+            let error = UserError::usage(format!("unknown agent `{name}`"));
             Err(match nearest(name, names()) {
                 Some(meant) => error.hint(format!("did you mean `{meant}`?")),
                 None => error.hint(format!("known agents: {}", names().join(", "))),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::UserError;
-use crate::process::{Environment, Invocation, Link, Stdin, StopStep, UnixSignal};
+use crate::process::{Environment, Invocation, Stdin, StopStep, UnixSignal};
 
 pub use catalog::{find, names};
 pub use custom::custom;
@@ -84,14 +84,11 @@ impl Agent {
             }
         };
         Ok(Invocation {
-            program: self.program.clone(),
             args,
-            cwd: turn.workspace.to_owned(),
             env: Environment { set: turn.environment.clone(), ..Environment::default() },
             stdin,
-            link: Link::Pipe,
             stop: self.stop.clone(),
-            ..Invocation::default()
+            ..Invocation::new(&self.program, turn.workspace)
         })
     }
 

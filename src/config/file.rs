@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::layer::{Layer, Origin, Setting};
-use crate::nearest::nearest;
 use super::yaml::{self, Entry, Node, Value};
 use crate::error::{UserError, io_reason};
+use crate::nearest::nearest;
 use crate::signals::promise::Match;
 use crate::transcript::Choice;
 
@@ -56,14 +56,18 @@ pub fn find(directory: &Path) -> Option<PathBuf> {
 pub fn read(path: &Path) -> Result<FileLayer, UserError> {
     let name = path.display();
     let unreadable = |error: &std::io::Error| {
-        UserError::usage(format!("cannot read `{name}`: {}", io_reason(error))).hint("give `--config FILE`, or remove it")
+        UserError::usage(format!("cannot read `{name}`: {}", io_reason(error)))
+            .hint("give `--config FILE`, or remove it")
     };
     let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
     if metadata.is_dir() {
         return Err(UserError::usage(format!("`{name}` is a directory, expected a file")));
     }
     if metadata.len() > LARGEST {
-        return Err(UserError::usage(format!("`{name}` has {} bytes, more than a configuration can have", metadata.len())));
+        return Err(UserError::usage(format!(
+            "`{name}` has {} bytes, more than a configuration can have",
+            metadata.len()
+        )));
     }
     let bytes = std::fs::read(path).map_err(|error| unreadable(&error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -130,23 +134,29 @@ impl Reading<'_> {
                 let args = self.list_of(node, &full)?;
                 let setting = self.out.layer.agent_command.take();
                 let origin = setting.as_ref().map_or_else(|| self.origin(node), |setting| setting.origin.clone());
-                let argv = setting.and_then(|setting| setting.value).unwrap_or_default().into_iter().chain(args).collect();
+                let argv =
+                    setting.and_then(|setting| setting.value).unwrap_or_default().into_iter().chain(args).collect();
                 self.out.layer.agent_command = Some(Setting::new(Some(argv), origin));
             }
-            "cli.prompt_mode" => self.out.layer.prompt_mode = Some(self.one_of(node, &full, &["arg", "stdin"])?.map(Some)),
+            "cli.prompt_mode" => {
+                self.out.layer.prompt_mode = Some(self.one_of(node, &full, &["arg", "stdin"])?.map(Some))
+            }
             "cli.prompt_flag" => self.out.layer.prompt_flag = Some(self.text_of(node, &full)?.map(Some)),
             "event_loop.prompt_file" => {
                 let beside = |file: String| self.path.parent().unwrap_or(Path::new("")).join(file);
                 self.out.layer.prompt_file = Some(self.text_of(node, &full)?.map(|file| Some(beside(file))));
             }
-            "event_loop.completion_promise" => self.out.layer.completion_promise = Some(self.text_of(node, &full)?.map(Some)),
+            "event_loop.completion_promise" => {
+                self.out.layer.completion_promise = Some(self.text_of(node, &full)?.map(Some))
+            }
             "event_loop.max_iterations" => {
                 let count = self.count_of(node, &full)?;
                 self.out.layer.max_iterations = Some(count.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
             }
             "event_loop.max_consecutive_failures" => {
                 let count = self.count_of(node, &full)?;
-                self.out.layer.max_consecutive_failures = Some(count.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
+                self.out.layer.max_consecutive_failures =
+                    Some(count.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
             }
             "event_loop.max_runtime_seconds" => self.out.layer.max_time = Some(self.seconds_of(node, &full)?),
             "limits.idle_timeout" => self.out.layer.idle_timeout = Some(self.seconds_of(node, &full)?),
@@ -190,7 +200,9 @@ impl Reading<'_> {
     }
 
     fn adapters(&mut self, node: &Node) -> Result<(), UserError> {
-        let Value::Map(agents) = &node.value else { return Err(self.expected(node, "`adapters`", "a mapping of agents")) };
+        let Value::Map(agents) = &node.value else {
+            return Err(self.expected(node, "`adapters`", "a mapping of agents"));
+        };
         for agent in agents {
             let Value::Map(entries) = &agent.node.value else {
                 return Err(self.expected(&agent.node, &format!("`adapters.{}`", agent.key), "a mapping"));

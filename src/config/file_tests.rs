@@ -48,11 +48,17 @@ fn an_unknown_key_is_a_warning_that_points_at_it() {
 #[test]
 fn mistakes_point_at_their_place() {
     for (text, message) in [
-        ("event_loop:\n  max_iterations: many\n", "`event_loop.max_iterations` must be a whole number, found text\n --> ralph.yml:2:19"),
+        (
+            "event_loop:\n  max_iterations: many\n",
+            "`event_loop.max_iterations` must be a whole number, found text\n --> ralph.yml:2:19",
+        ),
         ("event_loop:\n  max_iterations: 0\n", "`event_loop.max_iterations` must be 1 or more\n --> ralph.yml:2:19"),
         ("cli: 5\n", "`cli` must be a mapping, found a whole number\n --> ralph.yml:1:6"),
         ("- a\n", "the file must be a mapping of sections, found a list\n --> ralph.yml:1:1"),
-        ("cli:\n  prompt_mode: file\n", "`cli.prompt_mode` must be one of arg, stdin, found `file`\n --> ralph.yml:2:16"),
+        (
+            "cli:\n  prompt_mode: file\n",
+            "`cli.prompt_mode` must be one of arg, stdin, found `file`\n --> ralph.yml:2:16",
+        ),
         ("cli:\n  backend: a\n  backend: b\n", "not valid YAML: duplicate"),
         ("cli:\n\tbackend: a\n", "not valid YAML: tabs disallowed within this context"),
         ("cli: 'x\n", "not valid YAML: "),

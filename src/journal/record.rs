@@ -310,7 +310,9 @@ mod tests {
     fn facts_of_the_loop_survive_the_disk() {
         let signal = Signal::NearMiss { marker: "m".into(), reason: "r".into(), line: "l".into() };
         let text = line(Body::Loop(Fact::Signal { iteration: 1, signal }));
-        assert!(text.contains(r#""by":"ralph","type":"meta","meta":{"kind":"signal","iteration":1,"signal":"near_miss""#));
+        assert!(
+            text.contains(r#""by":"ralph","type":"meta","meta":{"kind":"signal","iteration":1,"signal":"near_miss""#)
+        );
         line(Body::Loop(Fact::IterationEnd { receipt: Receipt { iteration: 3, ..Receipt::default() } }));
     }
 }

@@ -6,6 +6,7 @@ mod clocks;
 mod exit;
 mod invocation;
 pub mod lines;
+mod own;
 mod private_file;
 mod registry;
 mod resolve;
@@ -19,14 +20,21 @@ mod tree;
 
 use std::time::Duration;
 
+pub use crate::event::Stream;
 pub use clocks::Clocks;
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
 pub use lines::{Line, Lines, Part};
+pub use own::{die_by, suspend_self};
 pub use private_file::PrivateFile;
 pub use registry::own_all_children;
 pub use resolve::ARGUMENT_LIMIT;
 pub use start_error::{StartError, TooLong};
 pub use supervisor::{Process, start};
+
+/// Finds the program of an invocation and sees whether it can be run, without running it.
+pub fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> {
+    resolve::program(invocation)
+}
 
 /// The variable that marks everything an agent starts, whatever it does to its group, session and parents.
 pub const MARK: &str = "RALPH_PROCESS";
@@ -43,15 +51,6 @@ pub enum Output<'a> {
     },
     /// Nothing more will come, and nothing is left.
     Ended(Ended),
-}
-
-/// Which of the two outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
-    /// Standard output, or the terminal.
-    Stdout,
-    /// Standard error.
-    Stderr,
 }
 
 /// How a process and all that it started came to an end.

@@ -35,9 +35,10 @@ pub(super) enum Terminal {
 /// Starts a child on pipes.
 pub(super) fn on_pipes(invocation: &Invocation, program: &std::path::Path, token: &str) -> io::Result<Spawned> {
     let mut command = command(invocation, program, token);
-    command.stdin(match invocation.stdin {
+    command.stdin(match &invocation.stdin {
         Stdin::Null => Stdio::null(),
         Stdin::Bytes(_) => Stdio::piped(),
+        Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     spawn(command, Terminal::None)

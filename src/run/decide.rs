@@ -58,6 +58,8 @@ pub struct Report {
     pub signal: Option<Signal>,
     /// A person asked the run to stop.
     pub interrupted: bool,
+    /// It was stopped because the run has no time left; that is nobody's failure.
+    pub out_of_time: bool,
     /// How it ended, in words.
     pub ended: String,
 }
@@ -115,6 +117,12 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
     if report.interrupted {
         return (counted, finish(Outcome::Interrupted, "stopped by the user".to_owned()));
     }
+    if report.out_of_time {
+        return (
+            counted,
+            finish(Outcome::Limit, format!("the time limit of {} s is reached", policy.max_time.as_secs())),
+        );
+    }
     let message = &failure.message;
     match failure.class {
         FailureClass::Auth | FailureClass::Config | FailureClass::Permission => {
@@ -149,7 +157,11 @@ fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verd
     };
     let state = State { limits: before.limits + 1, waited: before.waited + wait, ..before };
     if state.waited > policy.max_wait {
-        let reason = format!("{}; waiting would take {} s more than allowed", failure.message, (state.waited - policy.max_wait).as_secs());
+        let reason = format!(
+            "{}; waiting would take {} s more than allowed",
+            failure.message,
+            (state.waited - policy.max_wait).as_secs()
+        );
         return (before, finish(Outcome::RateLimited, reason));
     }
     (state, Verdict::Again { after: wait, reason: format!("rate limit: {}", failure.message) })
@@ -163,7 +175,13 @@ fn back_off(before: State, failure: &Failure) -> (State, Verdict) {
         return (state, finish(outcome, format!("{MOST_BACK_OFFS} times in a row: {}", failure.message)));
     }
     let after = failure.retry_after.unwrap_or_else(|| doubled(FIRST_BACK_OFF, before.back_offs, LONGEST_BACK_OFF));
-    (state, Verdict::Again { after: after.min(LONGEST_BACK_OFF), reason: format!("{}: {}", failure.class.name(), failure.message) })
+    (
+        state,
+        Verdict::Again {
+            after: after.min(LONGEST_BACK_OFF),
+            reason: format!("{}: {}", failure.class.name(), failure.message),
+        },
+    )
 }
 
 /// A verdict to go on, unless a limit ends the run.
@@ -177,7 +195,9 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
         return verdict;
     };
     match &report.failure {
-        Some(failure) => finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {}", failure.message)),
+        Some(failure) => {
+            finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {}", failure.message))
+        }
         None => finish(Outcome::Limit, limit),
     }
 }

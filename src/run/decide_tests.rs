@@ -119,8 +119,7 @@ fn a_known_reset_time_is_waited_for_with_a_margin() {
 
 #[test]
 fn back_offs_end_after_eight() {
-    for (class, expected) in
-        [(FailureClass::Overload, Outcome::RateLimited), (FailureClass::Network, Outcome::Failed)]
+    for (class, expected) in [(FailureClass::Overload, Outcome::RateLimited), (FailureClass::Network, Outcome::Failed)]
     {
         let mut state = State::default();
         for _ in 0..7 {

@@ -330,7 +330,10 @@ fn is_only_marks(text: &str) -> bool {
 /// True when the line has the marker in it, or something that looks like it.
 fn resembles(line: &str, marker: &str) -> bool {
     let fold = |text: &str| -> String {
-        text.chars().filter(|c| !is_invisible(*c) && !matches!(c, '_' | '\\' | '-')).flat_map(char::to_lowercase).collect()
+        text.chars()
+            .filter(|c| !is_invisible(*c) && !matches!(c, '_' | '\\' | '-'))
+            .flat_map(char::to_lowercase)
+            .collect()
     };
     fold(line).contains(&fold(marker))
 }

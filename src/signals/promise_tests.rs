@@ -161,19 +161,18 @@ fn only_the_agents_own_last_words() {
             vec![Event::delta(Tag::Ai, "LOOP_"), Event::delta(Tag::Think, "hm"), Event::delta(Tag::Ai, "COMPLETE")],
             Complete,
         ),
-        (
-            "two messages are not one line",
-            Messages::Whole,
-            vec![ai("LOOP_"), ai("COMPLETE")],
-            Nothing,
-        ),
+        ("two messages are not one line", Messages::Whole, vec![ai("LOOP_"), ai("COMPLETE")], Nothing),
         ("lines: system between", Messages::Lines, vec![ai("```"), Event::text(Tag::Sys, "x"), ai(done)], NearMiss),
         ("lines: thinking between", Messages::Lines, vec![ai("```"), Event::text(Tag::Think, "x"), ai(done)], Complete),
         ("lines: a tool between", Messages::Lines, vec![ai("```"), start.clone(), end.clone(), ai(done)], Complete),
         (
             "a warning between fragments closes the message",
             Messages::Whole,
-            vec![Event::delta(Tag::Ai, "LOOP_"), Known::Warning { message: "x".into() }.into(), Event::delta(Tag::Ai, "COMPLETE")],
+            vec![
+                Event::delta(Tag::Ai, "LOOP_"),
+                Known::Warning { message: "x".into() }.into(),
+                Event::delta(Tag::Ai, "COMPLETE"),
+            ],
             Nothing,
         ),
     ] {

@@ -204,7 +204,7 @@ impl Adapter for Aider {
         let stopped = exit.is_some_and(was_stopped);
         let failure = match exit {
             _ if self.trouble.is_some() => self.trouble.take(),
-            Some(exit) if failed => self.tail.failure(exit).filter(|_| !stopped),
+            Some(exit) if failed => self.tail.failure(exit, None).filter(|_| !stopped),
             _ if !self.answered => Some(Failure::of(FailureClass::Agent, None, "the answer was empty")),
             _ => None,
         };

@@ -16,6 +16,7 @@ use super::shape::{self, Maybe, Text};
 use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, FileChange, Known, Status, Tag, Usage};
+use crate::process::Exit;
 
 pub const DIALECT: Dialect = Dialect {
     name: "copilot",
@@ -33,6 +34,9 @@ struct Session {
     /// Why the last call of the model failed.
     call_failure: Option<(Failure, Option<u64>)>,
     interrupted: bool,
+    /// What the text format says on standard error before its summary, and whether that came.
+    complaint: Option<String>,
+    summed_up: bool,
 }
 
 struct Running {
@@ -289,10 +293,23 @@ impl Reader for Session {
 
     /// The summary of the text format.
     fn stderr(&mut self, line: &str, turn: &mut Turn) {
+        const SUMMARY: [&str; 5] = ["Changes ", "Duration ", "Tokens ", "Resume ", "Requests "];
+        if SUMMARY.iter().any(|key| line.starts_with(key)) {
+            self.summed_up = true;
+        } else if !line.trim().is_empty() {
+            self.complaint = Some(line.trim().to_owned());
+        }
         if let Some((_, id)) = line.split_once("copilot --resume=") {
             turn.session(id.trim());
         } else if let Some(counts) = line.trim_start().strip_prefix("Tokens ") {
             turn.usage(tokens(counts));
+        }
+    }
+
+    fn end(&mut self, exit: Option<Exit>, turn: &mut Turn) {
+        let failed = exit.is_some_and(|exit| !exit.success());
+        if let Some(complaint) = self.complaint.take().filter(|_| failed && self.summed_up && !turn.ended()) {
+            turn.failure(Failure::read(None, complaint));
         }
     }
 }

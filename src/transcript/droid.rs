@@ -27,6 +27,8 @@ struct Exec {
     effects: SideEffects,
     /// When each running tool started.
     started: BTreeMap<String, u64>,
+    /// The id of the last thought: it is told twice.
+    thought: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -177,7 +179,13 @@ impl Reader for Exec {
                 };
                 turn.text(tag, None, wire.text.unwrap_or_default().0);
             }
-            "reasoning" => turn.text(Tag::Think, None, wire.text.unwrap_or_default().0),
+            "reasoning" => {
+                let id = wire.id.map(Text::into_string);
+                if id.is_none() || id != self.thought {
+                    turn.text(Tag::Think, None, wire.text.unwrap_or_default().0);
+                }
+                self.thought = id;
+            }
             "tool_call" => {
                 let id = wire.id.as_deref().unwrap_or("call");
                 let name = wire.tool_name.or(wire.tool_id).map_or_else(|| "unknown".to_owned(), Text::into_string);

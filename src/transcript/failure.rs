@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Deserializer, Value};
+
 use super::reset::{self, Reset};
 use crate::event::{Event, FailureClass, Known};
 
@@ -24,6 +26,7 @@ impl Failure {
     pub fn read(status: Option<u16>, message: impl Into<String>) -> Self {
         let message = message.into();
         let status = status.or_else(|| status_in(&message));
+        let message = unwrapped(&message).unwrap_or(message);
         let class = classify(status, &message).unwrap_or(FailureClass::Agent);
         Self::of(class, status, message)
     }
@@ -47,6 +50,17 @@ impl Failure {
         }
         Known::Error { class, message, status, resets_at, retry_after_ms, resets }.into()
     }
+}
+
+/// The message inside an API's error object, which many agents print as it came.
+fn unwrapped(message: &str) -> Option<String> {
+    let at = message.find("{\"error\":")?;
+    let object = Deserializer::from_str(&message[at..]).into_iter::<Value>().next()?.ok()?;
+    let text = object.get("error")?.get("message")?.as_str()?;
+    let lead = message[..at].trim();
+    // Also where it is wrapped twice.
+    let text = unwrapped(text).unwrap_or_else(|| text.to_owned());
+    Some(if lead.is_empty() || lead == "[API Error:" { text } else { format!("{lead} {text}") })
 }
 
 /// The class of an error, when status or words tell it.
@@ -187,6 +201,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "model not found",
             "model_not_found",
             "no such model",
+            "is not found for api version",
             "issue with the selected model",
             "trusted directory",
             "not inside a trusted",
@@ -213,6 +228,8 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "invalid values",
             "user message must be provided",
             "is not supported when using",
+            "flag requires",
+            "requires a valid",
             "does not exist or you do not have access",
         ],
     ),
@@ -295,6 +312,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "server error",
             "server had an error",
             "temporarily unavailable",
+            "server returned an error",
         ],
     ),
     (FailureClass::Network, &["terminated", "timed out", "timeout", "network"]),

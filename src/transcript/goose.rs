@@ -20,7 +20,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "goose",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Whole,
-    speaks: Talk::speaks,
+    speaks: |line| Talk::speaks(line) && shape::kind(line).as_deref() != Some("error"),
     adapter: |context| {
         Box::new(JsonLines::new(context, Talk { before: context.session_usage.clone(), ..Talk::default() }))
     },

@@ -44,6 +44,11 @@ pub trait Reader: Send {
     /// Takes a line of standard error that has been shown already.
     fn stderr(&mut self, _line: &str, _turn: &mut Turn) {}
 
+    /// What kind of failure an exit code of this agent means.
+    fn class_of(_exit: Exit) -> Option<FailureClass> {
+        None
+    }
+
     /// The streams are over.
     fn end(&mut self, _exit: Option<Exit>, _turn: &mut Turn) {}
 }
@@ -294,6 +299,9 @@ impl<R: Reader> JsonLines<R> {
         self.tail.push(&String::from_utf8_lossy(bytes));
         let mut out = Vec::new();
         self.plain.line(Line::whole(bytes), &mut out);
+        // What a terminal is told when the agent leaves it is no word.
+        let silent = |event: &Event| matches!(event, Event::Text { text, .. } if !text.is_empty() && text.chars().all(|it| it.is_control() && it != '\t'));
+        out.retain(|event| !silent(event));
         self.plain_events(out);
     }
 
@@ -379,7 +387,7 @@ impl<R: Reader> Adapter for JsonLines<R> {
                 Some(exit) if exit.success() && silent => {
                     Some(Failure::of(FailureClass::Agent, None, "the answer was empty"))
                 }
-                Some(exit) if !exit.success() => self.tail.failure(exit),
+                Some(exit) if !exit.success() => self.tail.failure(exit, R::class_of(exit)),
                 _ => None,
             };
             if let Some(failure) = failure {

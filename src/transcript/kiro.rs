@@ -88,7 +88,7 @@ impl Adapter for Kiro {
         let stopped = exit.is_some_and(was_stopped);
         let failure = match (exit, self.refused.take()) {
             (_, Some(message)) if !self.paid => Some(Failure::of(FailureClass::Auth, None, message)),
-            (Some(exit), _) if failed => self.tail.failure(exit).filter(|_| !stopped),
+            (Some(exit), _) if failed => self.tail.failure(exit, None).filter(|_| !stopped),
             (Some(_), _) if !self.answered => Some(Failure::of(FailureClass::Agent, None, "the answer was empty")),
             _ => None,
         };

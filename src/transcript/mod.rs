@@ -5,14 +5,18 @@
 
 mod aider;
 mod amounts;
+mod amp;
 mod ansi;
+mod auto;
 mod claude;
 mod cline;
 mod codex;
 mod copilot;
+mod cursor;
 mod droid;
 mod echo;
 pub mod failure;
+mod gemini;
 mod goose;
 mod jsonl;
 mod kiro;
@@ -20,6 +24,7 @@ mod opencode;
 mod pi;
 mod plain;
 mod plan;
+mod qwen;
 pub mod reset;
 mod rtf1;
 mod select;
@@ -35,6 +40,7 @@ use crate::event::{Event, Known, Tag};
 use crate::process::{Exit, Line};
 
 pub use ansi::strip as strip_ansi;
+pub use auto::auto;
 pub use rtf1::SENTINEL;
 pub use select::{Choice, Selected, UnknownDialect, named, names, select};
 
@@ -92,10 +98,27 @@ pub struct Dialect {
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] = &[claude::DIALECT, codex::DIALECT, opencode::DIALECT, copilot::DIALECT, cline::DIALECT, pi::DIALECT, goose::DIALECT, droid::DIALECT, kiro::DIALECT, aider::DIALECT, plain::DIALECT, rtf1::DIALECT];
+pub const DIALECTS: &[Dialect] = &[
+    claude::DIALECT,
+    codex::DIALECT,
+    gemini::DIALECT,
+    amp::DIALECT,
+    qwen::DIALECT,
+    opencode::DIALECT,
+    copilot::DIALECT,
+    cursor::DIALECT,
+    cline::DIALECT,
+    pi::DIALECT,
+    goose::DIALECT,
+    droid::DIALECT,
+    kiro::DIALECT,
+    aider::DIALECT,
+    plain::DIALECT,
+    rtf1::DIALECT,
+];
 
 /// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] = &["gemini", "qwen", "cursor", "amp"];
+pub const PLANNED: &[&str] = &[];
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {

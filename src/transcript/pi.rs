@@ -19,7 +19,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "pi",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Whole,
-    speaks: Stream::speaks,
+    speaks: |line| line.contains("\"cwd\":") && Stream::speaks(line),
     adapter: |context| Box::new(JsonLines::new(context, Stream::default())),
 };
 

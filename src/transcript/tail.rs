@@ -16,6 +16,8 @@ const WIDTH: usize = 2000;
 #[derive(Debug, Default)]
 pub struct Tail {
     lines: VecDeque<String>,
+    /// The agent explained its options.
+    help: bool,
 }
 
 impl Tail {
@@ -23,7 +25,11 @@ impl Tail {
     pub fn push(&mut self, line: &str) {
         let line = super::strip_ansi(line);
         let line = line.trim();
-        if line.is_empty() {
+        if line.is_empty() || line.starts_with("at ") {
+            return;
+        }
+        if is_help(line) {
+            self.help = true;
             return;
         }
         if self.lines.len() == LINES {
@@ -33,12 +39,23 @@ impl Tail {
         self.lines.push_back(line[..end].to_owned());
     }
 
-    /// Why the process failed, as far as its last lines tell: the last line that names a cause, else the
-    /// last line.
-    pub fn failure(&self, exit: Exit) -> Option<Failure> {
-        let named = self.lines.iter().rev().find(|line| failure::classify(failure::status_in(line), line).is_some());
+    /// Why the process failed, as far as its last lines tell: the last sentence that names a cause, else the
+    /// last line that does, else the last line. `class` is what the exit code means.
+    pub fn failure(&self, exit: Exit, class: Option<FailureClass>) -> Option<Failure> {
+        let names_cause = |line: &&String| failure::classify(failure::status_in(line), line).is_some();
+        let mut lines = self.lines.iter().rev();
+        let sentence = lines.clone().filter(|line| line.split_whitespace().count() > 2).find(names_cause);
+        let named = sentence.or_else(|| lines.find(names_cause));
+        if let Some(class) = class {
+            let line = named.or(self.lines.back()).map_or("the agent failed", String::as_str);
+            return Some(Failure { class, ..Failure::read(None, line) });
+        }
         if let Some(line) = named {
             return Some(Failure::read(None, line.as_str()));
+        }
+        if self.help {
+            let line = self.lines.back().map_or("the agent explained its options", String::as_str);
+            return Some(Failure::of(FailureClass::Config, None, line));
         }
         // Who was stopped gives no reason.
         self.lines
@@ -46,4 +63,9 @@ impl Tail {
             .filter(|_| !was_stopped(exit))
             .map(|line| Failure::of(FailureClass::Agent, None, line.as_str()))
     }
+}
+
+/// A line of a help text, which names options, not causes.
+fn is_help(line: &str) -> bool {
+    line.contains("    ") || line.starts_with('-') && line.contains("  ")
 }

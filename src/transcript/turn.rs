@@ -108,6 +108,11 @@ impl Turn {
         self.words.close(tag, parent);
     }
 
+    /// A speaker's messages are over, and none of them will be repeated whole.
+    pub fn messages_over(&mut self, parent: Option<&str>) {
+        self.words.forget(parent);
+    }
+
     /// The final answer, repeated by most agents in their last line: said now unless it was the last thing said.
     pub fn answer(&mut self, text: impl Into<String> + AsRef<str>) {
         if !text.as_ref().trim().is_empty() && !self.words.ends_with(text.as_ref()) {

@@ -3,23 +3,29 @@
 
 use crate::event::Tag;
 
-/// So much of a message is compared with its repetition, and so much of all that was said with the result.
+/// So much of all that was said is compared with the result.
 const REMEMBERED: usize = 1024 * 1024;
+/// So much of a message is compared with its repetition.
+const COMPARED: usize = 256 * 1024;
+/// So many messages may wait for their repetition.
+const MESSAGES: usize = 16;
 
-/// The fragments of one open message.
+/// One message in fragments.
 #[derive(Debug)]
 struct Fragments {
     tag: Tag,
     parent: Option<String>,
-    /// The beginning, at most [`REMEMBERED`] bytes.
+    /// The beginning, at most [`COMPARED`] bytes.
     head: String,
     length: usize,
+    /// A fragment would continue it.
+    open: bool,
 }
 
 /// The words of one iteration, as far as a repetition could name them.
 #[derive(Debug, Default)]
 pub struct Words {
-    open: Vec<Fragments>,
+    messages: Vec<Fragments>,
     /// The end of the agent's own words.
     said: String,
     /// True: `said` lost its beginning.
@@ -64,41 +70,51 @@ impl Words {
 
     /// Takes note of a fragment; true when it is the first of its message.
     pub fn fragment(&mut self, tag: Tag, parent: Option<&str>, text: &str) -> bool {
-        let at = self.find(tag, parent).unwrap_or_else(|| {
-            self.open.push(Fragments { tag, parent: parent.map(str::to_owned), head: String::new(), length: 0 });
-            self.open.len() - 1
+        let open = self.messages.iter().rposition(|message| message.open && message.is_of(tag, parent));
+        let at = open.unwrap_or_else(|| {
+            if self.messages.len() == MESSAGES {
+                self.messages.remove(0);
+            }
+            let parent = parent.map(str::to_owned);
+            self.messages.push(Fragments { tag, parent, head: String::new(), length: 0, open: true });
+            self.messages.len() - 1
         });
-        let fragments = &mut self.open[at];
-        let first = fragments.length == 0;
-        if fragments.length == fragments.head.len() {
-            let room = REMEMBERED.saturating_sub(fragments.head.len()).min(text.len());
+        let message = &mut self.messages[at];
+        if message.length == message.head.len() {
+            let room = COMPARED.saturating_sub(message.head.len()).min(text.len());
             let end = (0..=room).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-            fragments.head.push_str(&text[..end]);
+            message.head.push_str(&text[..end]);
         }
-        fragments.length += text.len();
-        first
+        message.length += text.len();
+        open.is_none()
     }
 
-    /// The message is over, and nobody will repeat it.
+    /// The message is over: what follows is a new one. Its repetition may still come.
     pub fn close(&mut self, tag: Tag, parent: Option<&str>) {
-        if let Some(at) = self.find(tag, parent) {
-            self.open[at].head.clear();
-            self.open[at].length = 0;
+        for message in self.messages.iter_mut().filter(|message| message.is_of(tag, parent)) {
+            message.open = false;
         }
     }
 
-    /// How much of a whole message its fragments have said already; `None` when there were none, or when
-    /// they said something else. The message is over then.
-    pub fn repeated(&mut self, tag: Tag, parent: Option<&str>, whole: &str) -> Option<usize> {
-        let fragments = &self.open[self.find(tag, parent)?];
-        let length = fragments.length;
-        let same = length > 0 && whole.starts_with(&fragments.head) && whole.is_char_boundary(length);
-        self.close(tag, parent);
-        (same && whole.len() >= length).then_some(length)
+    /// Nobody will repeat what this speaker has said.
+    pub fn forget(&mut self, parent: Option<&str>) {
+        self.messages.retain(|message| message.parent.as_deref() != parent);
     }
 
-    fn find(&self, tag: Tag, parent: Option<&str>) -> Option<usize> {
-        self.open.iter().position(|open| open.tag == tag && open.parent.as_deref() == parent)
+    /// How much of a whole message its fragments have said already; `None` when they have not said it.
+    pub fn repeated(&mut self, tag: Tag, parent: Option<&str>, whole: &str) -> Option<usize> {
+        let at = self.messages.iter().position(|message| message.is_of(tag, parent) && message.begins(whole))?;
+        Some(self.messages.remove(at).length)
+    }
+}
+
+impl Fragments {
+    fn is_of(&self, tag: Tag, parent: Option<&str>) -> bool {
+        self.tag == tag && self.parent.as_deref() == parent
+    }
+
+    fn begins(&self, whole: &str) -> bool {
+        whole.len() >= self.length && whole.starts_with(&self.head) && whole.is_char_boundary(self.length)
     }
 }
 
@@ -116,6 +132,10 @@ mod tests {
         assert_eq!(words.repeated(Tag::Ai, None, "one two three"), None, "each message is repeated once");
         words.fragment(Tag::Ai, None, "one");
         assert_eq!(words.repeated(Tag::Ai, None, "another"), None);
+        words.close(Tag::Ai, None);
+        assert!(words.fragment(Tag::Ai, None, "two"), "a new message");
+        assert_eq!(words.repeated(Tag::Ai, None, "one"), Some(3), "all blocks first, then their repetitions");
+        assert_eq!(words.repeated(Tag::Ai, None, "two"), Some(3));
         assert_eq!(words.repeated(Tag::Ai, Some("sub"), "other"), Some(5));
     }
 

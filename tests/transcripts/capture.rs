@@ -70,9 +70,9 @@ fn name_of(path: &PathBuf) -> String {
 }
 
 impl Capture {
-    /// Scenario, without the output format.
-    pub fn scenario(&self) -> &str {
-        self.name.rsplit_once('.').unwrap().0
+    /// True for the agent's text format.
+    pub fn is_text(&self) -> bool {
+        self.name.rsplit_once('.').is_some_and(|(_, format)| format.starts_with("text"))
     }
 
     /// One of the two streams; none was kept where it was empty.

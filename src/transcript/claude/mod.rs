@@ -20,11 +20,13 @@ use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Known, Status, Tag, Usage};
 use crate::process::Exit;
-use result::{Cached, Tokens, without_context_suffix};
+pub use result::Cached;
+use result::{Tokens, without_context_suffix};
 use side_effects::SideEffects;
 use wire::{Block, Limited, Message, RawEvent, Spoken, Streamed, System};
 
-const CAPABILITIES: Capabilities =
+/// What all agents that speak like Claude can tell.
+pub const CAPABILITIES: Capabilities =
     Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true };
 
 pub const DIALECT: Dialect = Dialect {
@@ -38,21 +40,32 @@ pub const DIALECT: Dialect = Dialect {
 /// How an agent differs from Claude Code.
 pub struct Flavour {
     /// Whose words the text in a `user` line is.
-    user_text: Tag,
-    usage: UsageFrom,
-    cached: Cached,
+    pub user_text: Tag,
+    pub usage: UsageFrom,
+    pub cached: Cached,
+    pub own_errors: OwnErrors,
+}
+
+/// How the CLI reports an error through the model's mouth.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OwnErrors {
+    /// As a message of the model `<synthetic>`.
+    Synthetic,
+    /// As `[API Error: …]` at the end of a message that cost nothing.
+    Bracketed,
 }
 
 /// Where the numbers are right.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum UsageFrom {
+pub enum UsageFrom {
     /// The result line has the total; messages count only when none comes.
     Result,
     /// Each message has its share.
     Messages,
 }
 
-const CLAUDE: Flavour = Flavour { user_text: Tag::Sys, usage: UsageFrom::Result, cached: Cached::Apart };
+const CLAUDE: Flavour =
+    Flavour { user_text: Tag::Sys, usage: UsageFrom::Result, cached: Cached::Apart, own_errors: OwnErrors::Synthetic };
 
 /// Whose message a line has.
 #[derive(Clone, Copy)]
@@ -76,7 +89,8 @@ pub struct Claude {
 }
 
 impl Claude {
-    fn new(flavour: &'static Flavour) -> Self {
+    /// A reader for an agent of this flavour.
+    pub fn new(flavour: &'static Flavour) -> Self {
         Self {
             flavour,
             synthetic: None,
@@ -102,18 +116,21 @@ impl Claude {
             Some("content_block_delta") => {
                 let Some(delta) = event.delta else { return };
                 if let Some(text) = delta.text {
-                    turn.fragment(Tag::Ai, parent, text.0);
+                    let tag = if self.is_own_error(&text) { Tag::Sys } else { Tag::Ai };
+                    turn.fragment(tag, parent, text.0);
                 } else if let Some(thinking) = delta.thinking {
                     turn.fragment(Tag::Think, parent, thinking.0);
                 }
             }
-            Some("content_block_start" | "content_block_stop") => over(turn, parent),
+            // The message may be repeated before or after the end of its block.
+            Some("content_block_start") => over(turn, parent),
+            Some("message_start") => turn.messages_over(parent),
             Some("message_stop") => {
                 // Wrappers put the message into it; its fragments may have been said.
                 if let Some(message) = event.message {
                     self.blocks(message, parent, Speaker::Agent, turn);
                 }
-                over(turn, parent);
+                turn.messages_over(parent);
             }
             Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage.0, turn),
             Some("error") => {
@@ -182,13 +199,30 @@ impl Claude {
                 _ => {
                     let Some(text) = block.text else { continue };
                     match speaker {
-                        Speaker::Agent => turn.whole(Tag::Ai, parent, text.0),
+                        Speaker::Agent => self.words(&text, parent, turn),
                         Speaker::User(_) if parent.is_some() => turn.text(Tag::Sys, parent, text.0),
                         Speaker::User(_) => turn.text(self.flavour.user_text, None, text.0),
                     }
                 }
             }
         }
+    }
+
+    fn words(&mut self, text: &Text<'_>, parent: Option<&str>, turn: &mut Turn) {
+        match text.rfind("[API Error: ").filter(|&at| self.is_own_error(&text[at..])) {
+            None => turn.whole(Tag::Ai, parent, &**text),
+            Some(at) => {
+                if at > 0 {
+                    turn.whole(Tag::Ai, parent, &text[..at]);
+                }
+                turn.whole(Tag::Sys, parent, &text[at..]);
+                self.synthetic = Some(text[at..].to_owned());
+            }
+        }
+    }
+
+    fn is_own_error(&self, text: &str) -> bool {
+        self.flavour.own_errors == OwnErrors::Bracketed && text.starts_with("[API Error: ") && text.ends_with(']')
     }
 
     fn tool_use(&mut self, block: &Block<'_>, parent: Option<&str>, turn: &mut Turn) {
@@ -251,7 +285,7 @@ impl Claude {
             Some("retry") => {
                 let reason = line.data.0.and_then(|data| data.reason).unwrap_or_default();
                 let class = failure::classify(None, &reason).unwrap_or(FailureClass::Network);
-                over(turn, None);
+                turn.messages_over(None);
                 turn.retry(Failure::of(class, None, reason), None, None);
             }
             Some("compact_boundary") => self.compacted = true,
@@ -359,6 +393,21 @@ impl Reader for Claude {
             _ => return Err(Misread::Unknown),
         }
         Ok(())
+    }
+
+    fn stderr(&mut self, line: &str, turn: &mut Turn) {
+        // `Retrying in 120s (attempt 2/10): [API Error: …]`
+        if let Some((_, rest)) = line.split_once("Retrying in ")
+            && let Some((delay, rest)) = rest.split_once(" (attempt ")
+            && let Some((attempts, message)) = rest.split_once("): ")
+        {
+            let delay = match reset::find(&format!("retry in {delay}")) {
+                Some(Reset::After(milliseconds)) => Some(milliseconds),
+                _ => None,
+            };
+            let attempt = attempts.split('/').next().and_then(|number| number.parse().ok());
+            turn.retry(Failure::read(None, message), attempt, delay);
+        }
     }
 
     fn end(&mut self, _exit: Option<Exit>, turn: &mut Turn) {

@@ -475,7 +475,7 @@ impl Adapter for Text {
         // Without an exit code, an error is the end.
         if failed.unwrap_or(self.failure.is_some()) {
             let stopped = exit.is_some_and(was_stopped);
-            if let Some(failure) = self.failure.take().or_else(|| self.tail.failure(exit?)).filter(|_| !stopped) {
+            if let Some(failure) = self.failure.take().or_else(|| self.tail.failure(exit?, None)).filter(|_| !stopped) {
                 self.turn.failure(failure);
             }
             self.turn.close(Some(false), if stopped { "stopped" } else { "the agent failed" });
