@@ -14,7 +14,7 @@ use crate::journal::{Holder, Journal, Lock, LockError, Store};
 use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::prompt::Source;
-use crate::run::{Plan, Recorder, run as run_loop, start_error};
+use crate::run::{Filter, Plan, Recorder, run as run_loop, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 use crate::ui::{Feed, JsonView, View};
@@ -111,6 +111,7 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Plan, UserError> {
     process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let mut notices = file.warnings;
     if let Selected::Command(argv) = &transcript {
+        Filter::check(argv, &workspace)?;
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
     }
     let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);
