@@ -333,6 +333,9 @@ pub enum Known {
         /// Why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// How many lines this stands for; one when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Option<u64>,
     },
     /// An RTF1 line that is no JSON or breaks the schema.
     ParseError {
