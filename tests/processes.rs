@@ -97,3 +97,26 @@ fn a_double_forked_child_in_its_own_session_is_swept() {
     let pid = seen.ended.left_behind[0].pid;
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
 }
+
+fn on_terminal(mut invocation: Invocation) -> Invocation {
+    invocation.link = ralph::process::Link::Pty(ralph::process::Size { rows: 30, columns: 101 });
+    invocation
+}
+
+#[test]
+fn a_terminal_has_its_size_and_both_streams() {
+    let seen = run(on_terminal(shell("test -t 1 && test -t 2 && stty size </dev/tty && echo err >&2")), Clocks::default());
+    assert_eq!(String::from_utf8_lossy(&seen.stdout), "30 101\nerr\n");
+    assert!(seen.ended.pipes_closed);
+}
+
+#[test]
+fn a_long_line_reaches_an_agent_through_a_terminal_and_then_the_end_of_file() {
+    let mut line = vec![b'x'; 100_000];
+    line.push(b'\n');
+    let mut invocation = on_terminal(shell("test -t 0 && cat | wc -c"));
+    invocation.stdin = Stdin::Bytes(line.into());
+    let seen = run(invocation, Clocks { total: Some(Duration::from_secs(20)), ..Clocks::default() });
+    assert_eq!(String::from_utf8_lossy(&seen.stdout).trim(), "100001");
+    assert_eq!(seen.ended.stopped, None);
+}

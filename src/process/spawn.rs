@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::{self, Sender};
@@ -26,24 +27,41 @@ pub(super) struct Spawned {
 
 /// Whether the session of the child gets a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Terminal {
-    None,
-    /// Standard input is a terminal and becomes the controlling one.
-    StandardInput,
+enum Controlling {
+    Nothing,
+    /// The terminal that is its standard output.
+    StandardOutput,
 }
 
 /// Starts a child on pipes.
-pub(super) fn on_pipes(invocation: &Invocation, program: &std::path::Path, token: &str) -> io::Result<Spawned> {
+pub(super) fn on_pipes(invocation: &Invocation, program: &Path, token: &str) -> io::Result<Spawned> {
     let mut command = command(invocation, program, token);
     command.stdin(match invocation.stdin {
         Stdin::Null => Stdio::null(),
         Stdin::Bytes(_) => Stdio::piped(),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    spawn(command, Terminal::None)
+    spawn(command, Controlling::Nothing)
 }
 
-fn command(invocation: &Invocation, program: &std::path::Path, token: &str) -> Command {
+/// Starts a child whose output, and whose input if there is any, is this terminal.
+pub(super) fn on_terminal(
+    invocation: &Invocation,
+    program: &Path,
+    token: &str,
+    terminal: OwnedFd,
+) -> io::Result<Spawned> {
+    let mut command = command(invocation, program, token);
+    command.stdin(match invocation.stdin {
+        // Where there is nothing to type, nobody could type the end of it.
+        Stdin::Bytes(ref bytes) if !bytes.is_empty() => Stdio::from(terminal.try_clone()?),
+        _ => Stdio::null(),
+    });
+    command.stdout(terminal.try_clone()?).stderr(terminal);
+    spawn(command, Controlling::StandardOutput)
+}
+
+fn command(invocation: &Invocation, program: &Path, token: &str) -> Command {
     let mut command = Command::new(program);
     command.arg0(&invocation.program).args(&invocation.args).current_dir(&invocation.cwd);
     apply(&mut command, &invocation.env);
@@ -65,7 +83,7 @@ fn apply(command: &mut Command, environment: &Environment) {
 
 /// Spawns on a thread that lives as long as this process: the parent-death signal of Linux comes when the *thread*
 /// ends that started the child, and the caller's thread may be one of a pool.
-fn spawn(mut command: Command, terminal: Terminal) -> io::Result<Spawned> {
+fn spawn(mut command: Command, controlling: Controlling) -> io::Result<Spawned> {
     type Job = (Command, Sender<io::Result<Child>>);
     static SPAWNER: LazyLock<io::Result<Sender<Job>>> = LazyLock::new(|| {
         registry::prepare();
@@ -78,7 +96,7 @@ fn spawn(mut command: Command, terminal: Terminal) -> io::Result<Spawned> {
         Ok(jobs)
     });
 
-    before_exec(&mut command, terminal);
+    before_exec(&mut command, controlling);
     let gone = || io::Error::from(rustix::io::Errno::AGAIN);
     let jobs = SPAWNER.as_ref().map_err(|_| gone())?;
     let (reply, answer) = mpsc::channel();
@@ -94,15 +112,15 @@ fn spawn(mut command: Command, terminal: Terminal) -> io::Result<Spawned> {
 
 /// Prepares what the child does between fork and exec.
 #[expect(unsafe_code, reason = "code between fork and exec; it makes system calls only and allocates nothing")]
-fn before_exec(command: &mut Command, terminal: Terminal) {
+fn before_exec(command: &mut Command, controlling: Controlling) {
     let parent = rustix::process::getpid();
     let files = *OPEN_FILES;
     // SAFETY: everything called in there is a plain system call on values that were made before the fork.
     unsafe {
         command.pre_exec(move || {
             rustix::process::setsid()?;
-            if terminal == Terminal::StandardInput {
-                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+            if controlling == Controlling::StandardOutput {
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
             }
             die_with(parent)?;
             default_signals();

@@ -10,16 +10,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::io::Interest;
 use tokio::time::{Instant, Sleep};
 
 use super::clocks::{Clocks, Due, LOOK, Stopwatch, Watch};
 use super::exit::Root;
-use super::invocation::{Invocation, Link, Stdin, StopStep, UnixSignal};
+use super::invocation::{Invocation, Link, Size, StopStep, UnixSignal};
+use super::link::Ends;
+use super::pty::Terminal;
 use super::stop::{Look, Next, Phase, Sweep};
-use super::stream::{Drained, Sink, Source, register};
 use super::tree::{self, Identity, Tree};
-use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, registry, resolve, spawn};
+use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, pty, registry, resolve, spawn};
 
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
@@ -33,10 +33,9 @@ pub struct Process {
     root: Root,
     tree: Tree,
     exited: bool,
-    outputs: [Option<Source>; 2],
+    ends: Ends,
     /// Which stream is asked first; they take turns, so that a flood on one does not silence the other.
     turn: usize,
-    input: Option<Sink>,
     buffer: Box<[u8]>,
     rest: usize,
     stopwatch: Stopwatch,
@@ -59,26 +58,23 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
     let path = resolve::program(&invocation)?;
     let token = registry::token();
     let explain = |error| resolve::explain(error, &invocation, &path);
-    let spawned = match invocation.link {
-        Link::Pipe => spawn::on_pipes(&invocation, &path, &token),
-        Link::Pty(_) => Err(io::ErrorKind::Unsupported.into()),
+    let (spawned, terminal) = match invocation.link {
+        Link::Pipe => spawn::on_pipes(&invocation, &path, &token).map(|spawned| (spawned, None)),
+        Link::Pty(size) => pty::open(size).and_then(|(ours, theirs)| {
+            Ok((spawn::on_terminal(&invocation, &path, &token, theirs)?, Some(ours)))
+        }),
     }
     .map_err(explain)?;
     let tree = Tree::new(spawned.pid, token);
     let connected = || -> io::Result<_> {
-        let source = |descriptor| -> io::Result<_> {
-            Ok(Source::new(register(descriptor, Interest::READABLE)?, Drained::ShortRead))
+        let root = Root::new(spawned.pid)?;
+        let ends = match terminal {
+            Some(ours) => Ends::terminal(ours, &invocation.stdin)?,
+            None => Ends::pipes(spawned, &invocation.stdin)?,
         };
-        let outputs = [spawned.stdout.map(source).transpose()?, spawned.stderr.map(source).transpose()?];
-        let input = match (spawned.stdin, &invocation.stdin) {
-            (Some(descriptor), Stdin::Bytes(bytes)) => {
-                Some(Sink::new(register(descriptor, Interest::WRITABLE)?, bytes.clone()))
-            }
-            _ => None,
-        };
-        Ok((Root::new(spawned.pid)?, outputs, input))
+        Ok((root, ends))
     };
-    let (root, outputs, input) = match connected() {
+    let (root, ends) = match connected() {
         Ok(connected) => connected,
         Err(error) => {
             end_detached(tree);
@@ -89,9 +85,8 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
         root,
         tree,
         exited: false,
-        outputs,
+        ends,
         turn: 0,
-        input,
         buffer: vec![0; BUFFER].into_boxed_slice(),
         rest: REST,
         stopwatch: Stopwatch::start(),
@@ -173,6 +168,20 @@ impl Process {
         }
     }
 
+    /// Gives its terminal another size; it hears of it by SIGWINCH. Without a terminal nothing happens.
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        self.ends.terminal.as_ref().map_or(Ok(()), |terminal| terminal.resize(size))
+    }
+
+    /// Signals the group of the process, and the one that has its terminal.
+    fn signal_groups(&self, signal: Signal) {
+        self.tree.signal_group(signal);
+        let foreground = self.ends.terminal.as_ref().and_then(Terminal::foreground);
+        if let Some(group) = foreground.filter(|group| *group != self.root.pid()) {
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
+    }
+
     fn signal_all(&mut self, signal: Signal) {
         self.tree.signal_group(signal);
         for member in self.tree.members().iter().filter(|member| !member.zombie) {
@@ -189,9 +198,9 @@ impl Process {
                 self.exited = true;
                 self.root_exited();
             }
-            if self.input.as_mut().is_some_and(|input| input.poll_write(context).is_ready()) {
+            if self.ends.input.as_mut().is_some_and(|input| input.poll(context).is_ready()) {
                 // Closing our end is the end of file that the agent waits for.
-                self.input = None;
+                self.ends.input = None;
             }
             if let Poll::Ready((from, count)) = self.poll_output(context) {
                 self.heard();
@@ -220,9 +229,9 @@ impl Process {
     fn poll_output(&mut self, context: &mut Context<'_>) -> Poll<(Stream, usize)> {
         self.turn = 1 - self.turn;
         for index in [self.turn, 1 - self.turn] {
-            let Some(source) = &self.outputs[index] else { continue };
+            let Some(source) = &self.ends.outputs[index] else { continue };
             match source.poll_read(context, &mut self.buffer) {
-                Poll::Ready(0) => self.outputs[index] = None,
+                Poll::Ready(0) => self.ends.outputs[index] = None,
                 Poll::Ready(count) => return Poll::Ready((STREAMS[index], count)),
                 Poll::Pending => {}
             }
@@ -236,7 +245,7 @@ impl Process {
         if self.stopwatch.look() < until {
             return None;
         }
-        for (index, output) in self.outputs.iter_mut().enumerate() {
+        for (index, output) in self.ends.outputs.iter_mut().enumerate() {
             match output.as_ref().and_then(|source| source.read_now(&mut self.buffer)) {
                 Some(0) => *output = None,
                 Some(count) if self.rest > 0 => {
@@ -273,7 +282,7 @@ impl Process {
     }
 
     fn is_closed(&self) -> bool {
-        self.outputs.iter().all(Option::is_none)
+        self.ends.outputs.iter().all(Option::is_none)
     }
 
     /// Does what is due. [`Progress::Made`] when the phase may have changed.
@@ -308,9 +317,9 @@ impl Process {
     fn climb(&mut self, now: Duration, step: usize) {
         match self.ladder.get(step) {
             Some(StopStep { signal, grace }) if *signal != UnixSignal::Kill => {
-                self.tree.signal_group((*signal).into());
+                self.signal_groups((*signal).into());
                 // One that is halted would hear it only when it goes on.
-                self.tree.signal_group(Signal::CONT);
+                self.signal_groups(Signal::CONT);
                 self.phase = Phase::Asking { step, until: now + *grace };
             }
             _ => self.begin_sweep(now),
@@ -362,8 +371,8 @@ impl Process {
 
     fn finish(&mut self) {
         let pipes_closed = self.is_closed();
-        self.outputs = [None, None];
-        self.input = None;
+        self.ends.outputs = [None, None];
+        self.ends.input = None;
         self.phase = Phase::Over;
         // One that hangs in the kernel has no status; what it will die of is known.
         let exit = self.root.reap().unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
