@@ -105,7 +105,8 @@ fn on_terminal(mut invocation: Invocation) -> Invocation {
 
 #[test]
 fn a_terminal_has_its_size_and_both_streams() {
-    let seen = run(on_terminal(shell("test -t 1 && test -t 2 && stty size </dev/tty && echo err >&2")), Clocks::default());
+    let seen =
+        run(on_terminal(shell("test -t 1 && test -t 2 && stty size </dev/tty && echo err >&2")), Clocks::default());
     assert_eq!(String::from_utf8_lossy(&seen.stdout), "30 101\nerr\n");
     assert!(seen.ended.pipes_closed);
 }

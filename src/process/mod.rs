@@ -4,6 +4,7 @@
 
 mod clocks;
 mod exit;
+mod guardian;
 mod invocation;
 pub mod lines;
 mod link;
@@ -14,6 +15,7 @@ mod resolve;
 mod spawn;
 mod start_error;
 mod stop;
+mod strays;
 mod stream;
 mod supervisor;
 mod table;
@@ -22,16 +24,21 @@ mod tree;
 use std::time::Duration;
 
 pub use clocks::Clocks;
+pub use guardian::guardian_main;
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
 pub use lines::{Line, Lines, Part};
 pub use private_file::PrivateFile;
-pub use registry::own_all_children;
+pub use registry::protect;
 pub use resolve::ARGUMENT_LIMIT;
 pub use start_error::{StartError, TooLong};
+pub use strays::{StrayOfRun, strays};
 pub use supervisor::{Process, start};
 
 /// The variable that marks everything an agent starts, whatever it does to its group, session and parents.
 pub const MARK: &str = "RALPH_PROCESS";
+
+/// The variable that names the run; the run sets it, and [`strays`] looks for it.
+pub const RUN_ID: &str = "RALPH_RUN_ID";
 
 /// What [`Process::next`] hands out.
 #[derive(Debug, PartialEq, Eq)]

@@ -13,8 +13,9 @@ use std::sync::mpsc::{self, Sender};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
+use super::MARK;
 use super::invocation::{Environment, Invocation, Stdin};
-use super::{MARK, registry};
+use super::registry::{self, Kind};
 
 /// A started child and our ends of its streams.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub(super) fn on_pipes(invocation: &Invocation, program: &Path, token: &str) -> 
         Stdin::Bytes(_) => Stdio::piped(),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    spawn(command, Controlling::Nothing)
+    spawn(command, Kind::Agent, Controlling::Nothing)
 }
 
 /// Starts a child whose output, and whose input if there is any, is this terminal.
@@ -58,7 +59,19 @@ pub(super) fn on_terminal(
         _ => Stdio::null(),
     });
     command.stdout(terminal.try_clone()?).stderr(terminal);
-    spawn(command, Controlling::StandardOutput)
+    spawn(command, Kind::Agent, Controlling::StandardOutput)
+}
+
+/// Starts the guardian: with an empty environment, so that it carries no mark, and nothing to hold on to.
+pub(super) fn guardian(program: &Path, argument: &str) -> io::Result<(Pid, OwnedFd)> {
+    let mut command = Command::new(program);
+    command.arg0("ralph").arg(argument).arg(std::process::id().to_string()).env_clear().current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let spawned = spawn(command, Kind::Guardian, Controlling::Nothing)?;
+    let pipe = spawned.stdin.ok_or(io::ErrorKind::BrokenPipe)?;
+    // It is told in passing: one that does not listen must not hold an agent up.
+    rustix::io::ioctl_fionbio(&pipe, true)?;
+    Ok((spawned.pid, pipe))
 }
 
 fn command(invocation: &Invocation, program: &Path, token: &str) -> Command {
@@ -83,24 +96,24 @@ fn apply(command: &mut Command, environment: &Environment) {
 
 /// Spawns on a thread that lives as long as this process: the parent-death signal of Linux comes when the *thread*
 /// ends that started the child, and the caller's thread may be one of a pool.
-fn spawn(mut command: Command, controlling: Controlling) -> io::Result<Spawned> {
-    type Job = (Command, Sender<io::Result<Child>>);
+fn spawn(mut command: Command, kind: Kind, controlling: Controlling) -> io::Result<Spawned> {
+    type Job = (Command, Kind, Sender<io::Result<Child>>);
     static SPAWNER: LazyLock<io::Result<Sender<Job>>> = LazyLock::new(|| {
         registry::prepare();
         let (jobs, queue) = mpsc::channel::<Job>();
         std::thread::Builder::new().name("spawn".into()).spawn(move || {
-            for (mut command, reply) in queue {
-                let _ = reply.send(registry::spawn(&mut command));
+            for (mut command, kind, reply) in queue {
+                let _ = reply.send(registry::spawn(&mut command, kind));
             }
         })?;
         Ok(jobs)
     });
 
-    before_exec(&mut command, controlling);
+    before_exec(&mut command, kind, controlling);
     let gone = || io::Error::from(rustix::io::Errno::AGAIN);
     let jobs = SPAWNER.as_ref().map_err(|_| gone())?;
     let (reply, answer) = mpsc::channel();
-    jobs.send((command, reply)).map_err(|_| gone())?;
+    jobs.send((command, kind, reply)).map_err(|_| gone())?;
     let mut child = answer.recv().map_err(|_| gone())??;
     Ok(Spawned {
         pid: Pid::from_child(&child),
@@ -112,7 +125,7 @@ fn spawn(mut command: Command, controlling: Controlling) -> io::Result<Spawned> 
 
 /// Prepares what the child does between fork and exec.
 #[expect(unsafe_code, reason = "code between fork and exec; it makes system calls only and allocates nothing")]
-fn before_exec(command: &mut Command, controlling: Controlling) {
+fn before_exec(command: &mut Command, kind: Kind, controlling: Controlling) {
     let parent = rustix::process::getpid();
     let files = *OPEN_FILES;
     // SAFETY: everything called in there is a plain system call on values that were made before the fork.
@@ -122,7 +135,9 @@ fn before_exec(command: &mut Command, controlling: Controlling) {
             if controlling == Controlling::StandardOutput {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
             }
-            die_with(parent)?;
+            if kind == Kind::Agent {
+                die_with(parent)?;
+            }
             default_signals();
             close_on_exec();
             rustix::process::setrlimit(Resource::Nofile, files)?;

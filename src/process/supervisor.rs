@@ -60,9 +60,8 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {
         Link::Pipe => spawn::on_pipes(&invocation, &path, &token).map(|spawned| (spawned, None)),
-        Link::Pty(size) => pty::open(size).and_then(|(ours, theirs)| {
-            Ok((spawn::on_terminal(&invocation, &path, &token, theirs)?, Some(ours)))
-        }),
+        Link::Pty(size) => pty::open(size)
+            .and_then(|(ours, theirs)| Ok((spawn::on_terminal(&invocation, &path, &token, theirs)?, Some(ours)))),
     }
     .map_err(explain)?;
     let tree = Tree::new(spawned.pid, token);
@@ -223,6 +222,7 @@ impl Process {
             if self.poll_sleep(context).is_pending() {
                 return Poll::Pending;
             }
+            registry::reap_orphans();
         }
     }
 
@@ -264,7 +264,7 @@ impl Process {
         }
         let now = self.stopwatch.look();
         let deadline = match self.phase {
-            Phase::Running => self.watch.deadline().map(|deadline| deadline.min(now + LOOK)),
+            Phase::Running => Some(self.watch.deadline().map_or(now + LOOK, |deadline| deadline.min(now + LOOK))),
             phase => phase.deadline(),
         };
         let Some(deadline) = deadline else { return Poll::Pending };
@@ -376,7 +376,7 @@ impl Process {
         self.phase = Phase::Over;
         // One that hangs in the kernel has no status; what it will die of is known.
         let exit = self.root.reap().unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-        registry::remove(self.tree.root().pid);
+        self.tree.release();
         self.ended = Some(Ended {
             exit,
             stopped: self.stopped,
@@ -400,7 +400,7 @@ enum Progress {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            end_detached(self.tree.take());
+            end_detached(self.tree.clone());
         }
     }
 }
@@ -421,7 +421,7 @@ fn end_detached(mut tree: Tree) {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        registry::remove(tree.root().pid);
+        tree.release();
     };
     // Without a thread the rest is left to the parent-death signal and the guardian.
     let _ = std::thread::Builder::new().name("sweep".into()).spawn(finish);

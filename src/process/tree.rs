@@ -7,12 +7,12 @@ use std::collections::{HashMap, HashSet};
 
 use rustix::process::{Pid, Signal};
 
-use super::registry;
+use super::guardian::{self, Duty};
 use super::table::{self, Entry};
-use super::{MARK, Stray, exit};
+use super::{MARK, Stray, exit, registry};
 
 /// One agent's tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Identity,
     /// What [`MARK`] holds in the environment of this tree.
@@ -39,16 +39,23 @@ impl Tree {
     pub fn new(root: Pid, token: String) -> Self {
         let pid = root.as_raw_nonzero().get();
         let started = table::entry(pid).map_or(0, |entry| entry.started);
-        Self { root: Identity { pid, started }, token, known: HashSet::new() }
+        let tree = Self { root: Identity { pid, started }, token, known: HashSet::new() };
+        guardian::add(tree.duty());
+        tree
     }
 
     pub const fn root(&self) -> Identity {
         self.root
     }
 
-    /// Takes the tree out of a handle that is about to go.
-    pub fn take(&mut self) -> Self {
-        Self { root: self.root, token: std::mem::take(&mut self.token), known: std::mem::take(&mut self.known) }
+    /// Ends the care for a tree whose root is reaped.
+    pub fn release(&self) {
+        guardian::remove(&self.duty());
+        registry::remove(self.root.pid);
+    }
+
+    fn duty(&self) -> Duty {
+        Duty::Tree { token: self.token.clone(), root: self.root }
     }
 
     /// All members but the root itself, dead ones too.
@@ -99,15 +106,15 @@ pub(super) fn select(
     known: &HashSet<Identity>,
     is_marked: impl Fn(&Entry) -> bool,
 ) -> Vec<Entry> {
+    // Once the root is reaped its number may belong to somebody else, and groups of that number with it.
+    let number = entries.iter().all(|entry| entry.pid != root.pid || entry.started == root.started).then_some(root.pid);
     let mut children: HashMap<i32, Vec<&Entry>> = HashMap::new();
     let mut members: Vec<&Entry> = Vec::new();
     let mut seen = HashSet::new();
     // Nobody is older than the first of the tree; that leaves out most of the table.
     for entry in entries.iter().filter(|entry| entry.started >= root.started) {
         children.entry(entry.parent).or_default().push(entry);
-        let belongs = entry.pid == root.pid
-            || entry.group == root.pid
-            || entry.session == root.pid
+        let belongs = [entry.pid, entry.group, entry.session].iter().any(|leader| Some(*leader) == number)
             || known.contains(&Identity::from(entry))
             || is_marked(entry);
         if belongs && seen.insert(entry.pid) {
