@@ -1,3 +1,7 @@
 //! The binary: parse, dispatch, exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ralph::process::guardian_main().unwrap_or(ExitCode::SUCCESS)
+}
