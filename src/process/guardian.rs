@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::mark::Mark;
 use super::stop::{Look, Next, Sweep};
 use super::tree::{self, Identity};
 use super::{exit, registry, spawn, table};
@@ -38,14 +39,16 @@ struct Post {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
     /// Kill this tree.
-    Tree { token: String, root: Identity },
+    Tree { mark: Mark, root: Identity },
     /// Remove this file.
     File(PathBuf),
 }
 
-/// Says which program guards. It is started with the first duty.
-pub(super) fn install(program: PathBuf) {
-    let _ = PROGRAM.set(program);
+/// Puts the agents of this process under the protection of a guardian; the binary calls it, once, before the first.
+///
+/// `program` is one that calls [`guardian_main`] first thing; it is started with the first agent.
+pub fn protect(program: impl Into<PathBuf>) {
+    let _ = PROGRAM.set(program.into());
 }
 
 /// Hands a duty over.
@@ -105,7 +108,7 @@ impl Message<'_> {
             Self::Remove(duty) => ('-', duty),
         };
         let mut bytes = match duty {
-            Duty::Tree { token, root } => format!("{sign}tree {token} {} {}", root.pid, root.started).into_bytes(),
+            Duty::Tree { mark, root } => format!("{sign}tree {} {} {}", mark.0, root.pid, root.started).into_bytes(),
             Duty::File(path) => [format!("{sign}file ").as_bytes(), path.as_os_str().as_bytes()].concat(),
         };
         bytes.push(0);
@@ -120,9 +123,9 @@ fn learn(message: &[u8], duties: &mut Vec<Duty>) -> Option<()> {
         Duty::File(PathBuf::from(OsStr::from_bytes(path)))
     } else {
         let mut words = std::str::from_utf8(rest.strip_prefix(b"tree ")?).ok()?.split(' ');
-        let token = words.next()?.to_owned();
+        let mark = Mark(words.next()?.parse().ok()?);
         let root = Identity { pid: words.next()?.parse().ok()?, started: words.next()?.parse().ok()? };
-        Duty::Tree { token, root }
+        Duty::Tree { mark, root }
     };
     match sign {
         b'+' => duties.push(duty),
@@ -166,10 +169,10 @@ fn listen(mut pipe: impl Read) -> Vec<Duty> {
 
 /// Kills all trees, again and again until nothing of them is left.
 fn end_trees(duties: &[Duty]) {
-    let mut trees: HashMap<&str, (Identity, HashSet<Identity>)> = HashMap::new();
+    let mut trees: HashMap<Mark, (Identity, HashSet<Identity>)> = HashMap::new();
     for duty in duties {
-        if let Duty::Tree { token, root } = duty {
-            trees.insert(token, (*root, HashSet::new()));
+        if let Duty::Tree { mark, root } = duty {
+            trees.insert(*mark, (*root, HashSet::new()));
         }
     }
     if trees.is_empty() {
@@ -180,9 +183,9 @@ fn end_trees(duties: &[Duty]) {
     loop {
         let entries = table::read().unwrap_or_default();
         let mut look = Look::Clean;
-        for (token, (root, known)) in &mut trees {
+        for (mark, (root, known)) in &mut trees {
             // Ralph, who adopted orphans, is dead: an orphan may be anywhere, so the mark is looked for everywhere.
-            let members = tree::select(&entries, *root, known, |entry| tree::has_token(entry.pid, token));
+            let members = tree::select(&entries, *root, known, |entry| mark.is_on(entry.pid));
             for member in members.iter().filter(|member| !member.zombie) {
                 tree::signal(Identity::from(member), Signal::KILL);
                 look = Look::Alive;

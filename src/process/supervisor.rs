@@ -16,10 +16,11 @@ use super::clocks::{Clocks, Due, LOOK, Stopwatch, Watch};
 use super::exit::Root;
 use super::invocation::{Invocation, Link, Size, StopStep, UnixSignal};
 use super::link::Ends;
+use super::mark::Mark;
 use super::pty::Terminal;
-use super::stop::{Look, Next, Phase, Sweep};
+use super::stop::{Look, Next, Phase, SETTLE_LOOK, Sweep};
 use super::tree::{self, Identity, Tree};
-use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, pty, registry, resolve, spawn};
+use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, pty, resolve, spawn};
 
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
@@ -40,6 +41,8 @@ pub struct Process {
     rest: usize,
     stopwatch: Stopwatch,
     watch: Watch,
+    /// When the tree is looked at again although nothing asks for it.
+    next_look: Duration,
     drain: Duration,
     sleep: Pin<Box<Sleep>>,
     phase: Phase,
@@ -56,15 +59,15 @@ pub struct Process {
 /// Starts a process; call it inside a tokio runtime with time and I/O.
 pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
     let path = resolve::program(&invocation)?;
-    let token = registry::token();
+    let mark = Mark::new();
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {
-        Link::Pipe => spawn::on_pipes(&invocation, &path, &token).map(|spawned| (spawned, None)),
+        Link::Pipe => spawn::on_pipes(&invocation, &path, mark).map(|spawned| (spawned, None)),
         Link::Pty(size) => pty::open(size)
-            .and_then(|(ours, theirs)| Ok((spawn::on_terminal(&invocation, &path, &token, theirs)?, Some(ours)))),
+            .and_then(|(ours, theirs)| Ok((spawn::on_terminal(&invocation, &path, mark, theirs)?, Some(ours)))),
     }
     .map_err(explain)?;
-    let tree = Tree::new(spawned.pid, token);
+    let tree = Tree::new(spawned.pid, mark);
     let connected = || -> io::Result<_> {
         let root = Root::new(spawned.pid)?;
         let ends = match terminal {
@@ -90,6 +93,7 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
         rest: REST,
         stopwatch: Stopwatch::start(),
         watch: Watch::new(clocks),
+        next_look: LOOK,
         drain: clocks.drain,
         sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
         phase: Phase::Running,
@@ -131,6 +135,8 @@ impl Process {
         }
         self.stopped = Some(why);
         self.resume();
+        // Whoever loses its parents to the first signal must be known before.
+        self.tree.members();
         let now = self.stopwatch.look();
         self.climb(now, 0);
     }
@@ -222,7 +228,6 @@ impl Process {
             if self.poll_sleep(context).is_pending() {
                 return Poll::Pending;
             }
-            registry::reap_orphans();
         }
     }
 
@@ -262,12 +267,14 @@ impl Process {
         if self.stopwatch.is_paused() {
             return Poll::Pending;
         }
-        let now = self.stopwatch.look();
         let deadline = match self.phase {
-            Phase::Running => Some(self.watch.deadline().map_or(now + LOOK, |deadline| deadline.min(now + LOOK))),
+            Phase::Running => {
+                Some(self.watch.deadline().map_or(self.next_look, |deadline| deadline.min(self.next_look)))
+            }
             phase => phase.deadline(),
         };
         let Some(deadline) = deadline else { return Poll::Pending };
+        self.stopwatch.look();
         let at = self.stopwatch.instant(deadline);
         if self.sleep.deadline() != at {
             self.sleep.as_mut().reset(at);
@@ -301,10 +308,18 @@ impl Process {
                         self.stop(StopReason::Idle);
                     }
                 }
+                None if now >= self.next_look => {
+                    self.next_look = now + LOOK;
+                    self.tree.learn();
+                }
                 None => return Progress::None,
             },
             Phase::Asking { step, until } if now >= until => self.climb(now, step + 1),
-            Phase::Draining { until } if now >= until || self.is_closed() => self.settle(now),
+            Phase::Draining { until, next }
+                if now >= until || (self.is_closed() && next.is_none_or(|next| now >= next)) =>
+            {
+                self.settle(now, until);
+            }
             Phase::Sweeping(sweep) if Phase::Sweeping(sweep).deadline().is_some_and(|next| now >= next) => {
                 self.sweep(now, sweep);
             }
@@ -329,17 +344,23 @@ impl Process {
     fn root_exited(&mut self) {
         let now = self.stopwatch.look();
         match &mut self.phase {
-            Phase::Running | Phase::Asking { .. } => self.phase = Phase::Draining { until: now + self.drain },
+            Phase::Running | Phase::Asking { .. } => {
+                self.phase = Phase::Draining { until: now + self.drain, next: None };
+            }
             Phase::Sweeping(sweep) => sweep.hurry(now),
             _ => {}
         }
     }
 
-    /// The process has ended and was given time for its last words: what is left of its tree?
-    fn settle(&mut self, now: Duration) {
+    /// The process has ended, and its output too or the time for it is up: what is left of its tree?
+    fn settle(&mut self, now: Duration, until: Duration) {
         let members = self.tree.descendants();
         let alive: Vec<_> = members.iter().filter(|member| !member.zombie).collect();
-        self.left_behind = alive.iter().map(|entry| tree::describe(entry)).collect();
+        if !alive.is_empty() && now < until {
+            self.phase = Phase::Draining { until, next: Some((now + SETTLE_LOOK).min(until)) };
+            return;
+        }
+        self.left_behind = alive.into_iter().map(tree::describe).collect();
         if self.leave_running || members.is_empty() {
             self.phase = Phase::Closing { until: now };
         } else {

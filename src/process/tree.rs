@@ -1,22 +1,23 @@
 //! Everything an agent has started, wherever it has moved to.
 //!
-//! A process belongs to the tree by its group or session, by its parents, or by the mark in its environment. This
+//! A process belongs to the tree by its group or session, by its parents, or by its mark (see `mark.rs`). This
 //! file must never signal a process for which none of these is proven, and never reap "any child".
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
 use super::guardian::{self, Duty};
+use super::mark::Mark;
 use super::table::{self, Entry};
-use super::{MARK, Stray, exit, registry};
+use super::{Stray, exit, registry};
 
 /// One agent's tree.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Identity,
-    /// What [`MARK`] holds in the environment of this tree.
-    token: String,
+    mark: Mark,
     /// Members that were seen before: one that loses its parents later still belongs here.
     known: HashSet<Identity>,
 }
@@ -36,10 +37,10 @@ impl From<&Entry> for Identity {
 
 impl Tree {
     /// The tree of a child that was just started and is not yet reaped.
-    pub fn new(root: Pid, token: String) -> Self {
+    pub fn new(root: Pid, mark: Mark) -> Self {
         let pid = root.as_raw_nonzero().get();
         let started = table::entry(pid).map_or(0, |entry| entry.started);
-        let tree = Self { root: Identity { pid, started }, token, known: HashSet::new() };
+        let tree = Self { root: Identity { pid, started }, mark, known: HashSet::new() };
         guardian::add(tree.duty());
         tree
     }
@@ -55,7 +56,7 @@ impl Tree {
     }
 
     fn duty(&self) -> Duty {
-        Duty::Tree { token: self.token.clone(), root: self.root }
+        Duty::Tree { mark: self.mark, root: self.root }
     }
 
     /// All members but the root itself, dead ones too.
@@ -67,16 +68,16 @@ impl Tree {
 
     /// All members, dead ones too.
     pub fn members(&mut self) -> Vec<Entry> {
-        let entries = table::read().unwrap_or_default();
-        let members = select(&entries, self.root, &self.known, |entry| self.is_marked(entry));
-        self.known = members.iter().map(Identity::from).collect();
-        members
+        self.members_among(&table::read().unwrap_or_default())
     }
 
-    /// Only an orphan can have lost the proof of its parents, and orphans come to the reaper.
-    fn is_marked(&self, entry: &Entry) -> bool {
-        registry::may_be_orphan(entry)
-            && (registry::belongs_by_exclusion(entry, self.root.pid) || has_token(entry.pid, &self.token))
+    /// All members in a table that was read before.
+    pub fn members_among(&mut self, entries: &[Entry]) -> Vec<Entry> {
+        // Only an orphan can have lost the proof of its parents, and orphans come to the reaper.
+        let is_marked = |entry: &Entry| registry::may_be_orphan(entry) && self.mark.is_on(entry.pid);
+        let members = select(entries, self.root, &self.known, is_marked);
+        self.known = members.iter().map(Identity::from).collect();
+        members
     }
 
     /// Sends a signal to the group of the root. Right only before the root is reaped.
@@ -88,15 +89,16 @@ impl Tree {
     }
 
     /// Processor time of all members.
-    pub fn used(&mut self) -> std::time::Duration {
-        self.members().iter().map(|entry| entry.used).sum()
+    pub fn used(&mut self) -> Duration {
+        self.members_among(&table::recent(Duration::from_millis(500))).iter().map(|entry| entry.used).sum()
     }
-}
 
-/// True when the environment of a process carries the token, alone or among those of outer runs.
-pub(super) fn has_token(pid: i32, token: &str) -> bool {
-    table::variable(&table::environment(pid), MARK)
-        .is_some_and(|value| value.split(|byte| *byte == b':').any(|one| one == token.as_bytes()))
+    /// Looks who is there, so that they are known when they lose their parents.
+    pub fn learn(&mut self) {
+        let entries = table::recent(Duration::from_secs(4));
+        self.members_among(&entries);
+        registry::reap_orphans(&entries);
+    }
 }
 
 /// The members of a tree among all processes.
