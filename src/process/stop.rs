@@ -11,8 +11,11 @@ const SWEEP: Duration = Duration::from_secs(5);
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
-/// Between two looks at children that may be about to end.
-pub(super) const SETTLE_LOOK: Duration = Duration::from_millis(5);
+/// When children that may be about to end are looked at again: soon at first, and then less and less often.
+pub(super) fn next_settle_look(now: Duration, until: Duration, drain: Duration) -> Duration {
+    let waited = drain.saturating_sub(until.saturating_sub(now));
+    (now + (waited / 2).max(Duration::from_millis(5))).min(until)
+}
 
 /// Where a process is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

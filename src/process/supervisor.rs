@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant as StdInstant};
 
 use rustix::process::Signal;
 use tokio::time::{Instant, Sleep};
@@ -18,7 +18,8 @@ use super::invocation::{Invocation, Link, Size, StopStep, UnixSignal};
 use super::link::Ends;
 use super::mark::Mark;
 use super::pty::Terminal;
-use super::stop::{Look, Next, Phase, SETTLE_LOOK, Sweep};
+use super::stop::{Look, Next, Phase, Sweep, next_settle_look};
+use super::table::Entry;
 use super::tree::{self, Identity, Tree};
 use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, pty, resolve, spawn};
 
@@ -43,6 +44,8 @@ pub struct Process {
     watch: Watch,
     /// When the tree is looked at again although nothing asks for it.
     next_look: Duration,
+    /// When the tree last changed by what we did or saw; a look must be later than that.
+    touched: StdInstant,
     drain: Duration,
     sleep: Pin<Box<Sleep>>,
     phase: Phase,
@@ -94,6 +97,7 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
         stopwatch: Stopwatch::start(),
         watch: Watch::new(clocks),
         next_look: LOOK,
+        touched: StdInstant::now(),
         drain: clocks.drain,
         sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
         phase: Phase::Running,
@@ -136,7 +140,7 @@ impl Process {
         self.stopped = Some(why);
         self.resume();
         // Whoever loses its parents to the first signal must be known before.
-        self.tree.members();
+        self.tree.members(StdInstant::now());
         let now = self.stopwatch.look();
         self.climb(now, 0);
     }
@@ -189,7 +193,7 @@ impl Process {
 
     fn signal_all(&mut self, signal: Signal) {
         self.tree.signal_group(signal);
-        for member in self.tree.members().iter().filter(|member| !member.zombie) {
+        for member in self.tree.members(StdInstant::now()).iter().filter(|member| !member.zombie) {
             tree::signal(Identity::from(member), signal);
         }
     }
@@ -342,6 +346,7 @@ impl Process {
     }
 
     fn root_exited(&mut self) {
+        self.touched = StdInstant::now();
         let now = self.stopwatch.look();
         match &mut self.phase {
             Phase::Running | Phase::Asking { .. } => {
@@ -354,10 +359,11 @@ impl Process {
 
     /// The process has ended, and its output too or the time for it is up: what is left of its tree?
     fn settle(&mut self, now: Duration, until: Duration) {
-        let members = self.tree.descendants();
+        let mut members = self.look();
+        members.retain(|member| member.pid != self.tree.root().pid);
         let alive: Vec<_> = members.iter().filter(|member| !member.zombie).collect();
         if !alive.is_empty() && now < until {
-            self.phase = Phase::Draining { until, next: Some((now + SETTLE_LOOK).min(until)) };
+            self.phase = Phase::Draining { until, next: Some(next_settle_look(now, until, self.drain)) };
             return;
         }
         self.left_behind = alive.into_iter().map(tree::describe).collect();
@@ -368,16 +374,25 @@ impl Process {
         }
     }
 
+    /// The members of the tree after all that was done to them so far.
+    fn look(&mut self) -> Vec<Entry> {
+        let members = self.tree.members(self.touched);
+        self.touched = StdInstant::now();
+        members
+    }
+
     fn begin_sweep(&mut self, now: Duration) {
         self.tree.signal_group(Signal::KILL);
+        self.touched = StdInstant::now();
         self.phase = Phase::Sweeping(Sweep::start(now));
     }
 
     fn sweep(&mut self, now: Duration, sweep: Sweep) {
-        let members = self.tree.members();
+        let members = self.look();
         let root = self.tree.root().pid;
         let others: Vec<_> = members.into_iter().filter(|member| member.pid != root || !self.exited).collect();
         let alive = tree::kill(&others);
+        self.touched = StdInstant::now();
         // The root is over when its exit was seen, not when it looks dead: its status comes with the exit.
         let look = if alive.is_empty() && self.exited { Look::Clean } else { Look::Alive };
         self.phase = match sweep.looked(now, look) {
@@ -429,12 +444,12 @@ impl Drop for Process {
 /// Kills a tree that nobody drives any more: at once, and then on a thread until all of it is gone.
 fn end_detached(mut tree: Tree) {
     tree.signal_group(Signal::KILL);
-    tree::kill(&tree.descendants());
+    tree::kill(&tree.members(StdInstant::now()));
     let finish = move || {
-        let started = std::time::Instant::now();
+        let started = StdInstant::now();
         let mut sweep = Sweep::start(Duration::ZERO);
         loop {
-            let members = tree.members();
+            let members = tree.members(StdInstant::now());
             let look = if tree::kill(&members).is_empty() { Look::Clean } else { Look::Alive };
             match sweep.looked(started.elapsed(), look) {
                 Next::Again(again) => sweep = again,

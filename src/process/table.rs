@@ -27,15 +27,16 @@ pub(super) fn read() -> io::Result<Vec<Entry>> {
     platform::read()
 }
 
-/// All processes as they were at most `age` ago: many agents look at the same time.
-pub(super) fn recent(age: Duration) -> Arc<[Entry]> {
+/// All processes at some moment after `moment`: many agents look at the same time, and one reading serves them all.
+pub(super) fn since(moment: Instant) -> Arc<[Entry]> {
     static LAST: Mutex<Option<(Instant, Arc<[Entry]>)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     match &*last {
-        Some((at, entries)) if at.elapsed() < age => entries.clone(),
+        Some((began, entries)) if *began >= moment => entries.clone(),
         _ => {
+            let began = Instant::now();
             let entries: Arc<[Entry]> = read().unwrap_or_default().into();
-            *last = Some((Instant::now(), entries.clone()));
+            *last = Some((began, entries.clone()));
             entries
         }
     }

@@ -4,7 +4,7 @@
 //! file must never signal a process for which none of these is proven, and never reap "any child".
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -20,6 +20,8 @@ pub(super) struct Tree {
     mark: Mark,
     /// Members that were seen before: one that loses its parents later still belongs here.
     known: HashSet<Identity>,
+    /// Orphans that do not belong here.
+    strangers: HashSet<Identity>,
 }
 
 /// A process, safe against its number being used again.
@@ -40,7 +42,7 @@ impl Tree {
     pub fn new(root: Pid, mark: Mark) -> Self {
         let pid = root.as_raw_nonzero().get();
         let started = table::entry(pid).map_or(0, |entry| entry.started);
-        let tree = Self { root: Identity { pid, started }, mark, known: HashSet::new() };
+        let tree = Self { root: Identity { pid, started }, mark, known: HashSet::new(), strangers: HashSet::new() };
         guardian::add(tree.duty());
         tree
     }
@@ -59,24 +61,28 @@ impl Tree {
         Duty::Tree { mark: self.mark, root: self.root }
     }
 
-    /// All members but the root itself, dead ones too.
-    pub fn descendants(&mut self) -> Vec<Entry> {
-        let mut members = self.members();
-        members.retain(|entry| entry.pid != self.root.pid);
-        members
+    /// All members at some moment after `moment`, dead ones too.
+    pub fn members(&mut self, moment: Instant) -> Vec<Entry> {
+        self.members_among(&table::since(moment))
     }
 
-    /// All members, dead ones too.
-    pub fn members(&mut self) -> Vec<Entry> {
-        self.members_among(&table::read().unwrap_or_default())
-    }
-
-    /// All members in a table that was read before.
-    pub fn members_among(&mut self, entries: &[Entry]) -> Vec<Entry> {
-        // Only an orphan can have lost the proof of its parents, and orphans come to the reaper.
-        let is_marked = |entry: &Entry| registry::may_be_orphan(entry) && self.mark.is_on(entry.pid);
-        let members = select(entries, self.root, &self.known, is_marked);
-        self.known = members.iter().map(Identity::from).collect();
+    fn members_among(&mut self, entries: &[Entry]) -> Vec<Entry> {
+        let Self { root, mark, known, strangers } = self;
+        let mut met = HashSet::new();
+        // Only an orphan can have lost the proof of its parents, and orphans come to the reaper. Each is asked once.
+        let members = select(entries, *root, known, |entry| {
+            if !registry::may_be_orphan(entry) {
+                return false;
+            }
+            let identity = Identity::from(entry);
+            let belongs = !strangers.contains(&identity) && mark.is_on(entry.pid);
+            if !belongs {
+                met.insert(identity);
+            }
+            belongs
+        });
+        *strangers = met;
+        *known = members.iter().map(Identity::from).collect();
         members
     }
 
@@ -90,15 +96,20 @@ impl Tree {
 
     /// Processor time of all members.
     pub fn used(&mut self) -> Duration {
-        self.members_among(&table::recent(Duration::from_millis(500))).iter().map(|entry| entry.used).sum()
+        self.members(moments_ago(Duration::from_millis(500))).iter().map(|entry| entry.used).sum()
     }
 
     /// Looks who is there, so that they are known when they lose their parents.
     pub fn learn(&mut self) {
-        let entries = table::recent(Duration::from_secs(4));
+        let entries = table::since(moments_ago(Duration::from_secs(4)));
         self.members_among(&entries);
         registry::reap_orphans(&entries);
     }
+}
+
+fn moments_ago(age: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_sub(age).unwrap_or(now)
 }
 
 /// The members of a tree among all processes.
@@ -106,7 +117,7 @@ pub(super) fn select(
     entries: &[Entry],
     root: Identity,
     known: &HashSet<Identity>,
-    is_marked: impl Fn(&Entry) -> bool,
+    mut is_marked: impl FnMut(&Entry) -> bool,
 ) -> Vec<Entry> {
     // Once the root is reaped its number may belong to somebody else, and groups of that number with it.
     let number = entries.iter().all(|entry| entry.pid != root.pid || entry.started == root.started).then_some(root.pid);
