@@ -56,7 +56,8 @@ fn product(text: &str) -> &str {
 }
 
 fn is_test(path: &Path) -> bool {
-    path.to_str().unwrap().ends_with("_tests.rs")
+    let name = path.to_str().unwrap();
+    name.ends_with("_tests.rs") || name.ends_with("/tests.rs")
 }
 
 #[test]
