@@ -128,11 +128,10 @@ impl Run {
                 }
             }
             ("content_end", Some("tool")) => self.tool_ended(&event, turn),
-            ("content_update", _) => {}
             ("usage", _) => self.usage(&event, turn),
             ("error", _) => error(&event, turn),
             ("notice", _) => turn.text(Tag::Sys, None, event.message.unwrap_or_default().0),
-            ("iteration_start" | "iteration_end" | "done", _) => {}
+            ("content_update" | "iteration_start" | "iteration_end" | "done", _) => {}
             _ => return Err(Misread::Unknown),
         }
         Ok(())

@@ -18,10 +18,7 @@ fn prompted(prompt: &str) -> Context {
 }
 
 fn said(events: &[Event], wanted: Tag) -> Vec<&str> {
-    let text = |event: &'_ Event| match event {
-        Event::Text { tag, .. } if *tag == wanted => true,
-        _ => false,
-    };
+    let text = |event: &Event| matches!(event, Event::Text { tag, .. } if *tag == wanted);
     events.iter().filter(|event| text(event)).map(words).collect()
 }
 

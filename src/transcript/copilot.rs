@@ -68,8 +68,8 @@ struct Message<'a> {
     content: Option<Text<'a>>,
     #[serde(borrow, default)]
     model: Maybe<Text<'a>>,
-    #[serde(borrow, default)]
-    message: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "message")]
+    words: Option<Text<'a>>,
     #[serde(borrow, default)]
     parent_tool_call_id: Option<Text<'a>>,
 }
@@ -77,10 +77,10 @@ struct Message<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool<'a> {
-    #[serde(borrow)]
-    tool_call_id: Text<'a>,
-    #[serde(borrow, default)]
-    tool_name: Option<Text<'a>>,
+    #[serde(borrow, rename = "toolCallId")]
+    id: Text<'a>,
+    #[serde(borrow, default, rename = "toolName")]
+    name: Option<Text<'a>>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -90,7 +90,7 @@ struct Tool<'a> {
     #[serde(borrow, default)]
     result: Maybe<Printed<'a>>,
     #[serde(borrow, default)]
-    error: Maybe<ToolError<'a>>,
+    error: Maybe<Refusal<'a>>,
     #[serde(default)]
     shell_execution: Maybe<Shell>,
     #[serde(borrow, default)]
@@ -106,7 +106,7 @@ struct Printed<'a> {
 }
 
 #[derive(Deserialize)]
-struct ToolError<'a> {
+struct Refusal<'a> {
     #[serde(borrow, default)]
     message: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -158,27 +158,27 @@ struct Finished<'a> {
 impl Session {
     fn tool_started(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread> {
         let Wire { timestamp, data }: Wire<'_, Tool<'_>> = serde_json::from_str(json)?;
-        let name = data.tool_name.map_or_else(|| "unknown".to_owned(), Text::into_string);
+        let name = data.name.map_or_else(|| "unknown".to_owned(), Text::into_string);
         let started = timestamp.0.and_then(|time| time.parse().ok());
-        self.running.insert(data.tool_call_id.to_string(), Running { name: name.clone(), started, printed: false });
-        turn.tool_start(&data.tool_call_id, data.parent_tool_call_id.as_deref(), name, shape::input(data.arguments));
+        self.running.insert(data.id.to_string(), Running { name: name.clone(), started, printed: false });
+        turn.tool_start(&data.id, data.parent_tool_call_id.as_deref(), name, shape::input(data.arguments));
         Ok(())
     }
 
     fn tool_printed(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread> {
         let Wire { data, .. }: Wire<'_, Tool<'_>> = serde_json::from_str(json)?;
         if let Some(text) = data.text.filter(|text| !text.is_empty()) {
-            if let Some(running) = self.running.get_mut(&*data.tool_call_id) {
+            if let Some(running) = self.running.get_mut(&*data.id) {
                 running.printed = true;
             }
-            turn.tool_output_fragment(&data.tool_call_id, data.parent_tool_call_id.as_deref(), text.into_string());
+            turn.tool_output_fragment(&data.id, data.parent_tool_call_id.as_deref(), text.into_string());
         }
         Ok(())
     }
 
     fn tool_ended(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread> {
         let Wire { timestamp, data }: Wire<'_, Tool<'_>> = serde_json::from_str(json)?;
-        let id = &*data.tool_call_id;
+        let id = &*data.id;
         let parent = data.parent_tool_call_id.as_deref();
         let running = self.running.remove(id);
         let error = data.error.0.as_ref();
@@ -253,11 +253,11 @@ impl Reader for Session {
             }
             "session.warning" => {
                 let Wire { data, .. }: Wire<'_, Message<'_>> = serde_json::from_str(json)?;
-                turn.meta(Known::Warning { message: data.message.map(Text::into_string).unwrap_or_default() });
+                turn.meta(Known::Warning { message: data.words.map(Text::into_string).unwrap_or_default() });
             }
             "session.info" => {
                 let Wire { data, .. }: Wire<'_, Message<'_>> = serde_json::from_str(json)?;
-                turn.text(Tag::Sys, None, data.message.unwrap_or_default().0);
+                turn.text(Tag::Sys, None, data.words.unwrap_or_default().0);
             }
             "tool.execution_start" => self.tool_started(json, turn)?,
             "tool.shell_output" => self.tool_printed(json, turn)?,

@@ -75,14 +75,14 @@ struct Wire<'a> {
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-    #[serde(default)]
-    cache_read_input_tokens: u64,
-    #[serde(default)]
-    cache_creation_input_tokens: u64,
+    #[serde(default, rename = "input_tokens")]
+    input: u64,
+    #[serde(default, rename = "output_tokens")]
+    output: u64,
+    #[serde(default, rename = "cache_read_input_tokens")]
+    cache_read: u64,
+    #[serde(default, rename = "cache_creation_input_tokens")]
+    cache_write: u64,
 }
 
 impl Exec {
@@ -109,38 +109,38 @@ impl Exec {
             turn.meta(effect);
         }
     }
+}
 
-    /// The last line of both formats.
-    fn finish(&mut self, answer: Option<Text<'_>>, wire_failed: bool, usage: Option<&Tokens>, turn: &mut Turn) {
-        let counted = usage.map(|tokens| tokens.input_tokens + tokens.output_tokens + tokens.cache_read_input_tokens);
-        if let Some(tokens) = usage {
-            // Cached tokens are counted apart.
-            let prompt = tokens.input_tokens + tokens.cache_read_input_tokens + tokens.cache_creation_input_tokens;
-            turn.usage(Usage {
-                prompt_tokens: Some(prompt),
-                completion_tokens: Some(tokens.output_tokens),
-                total_tokens: Some(prompt + tokens.output_tokens),
-                cached_tokens: Some(tokens.cache_read_input_tokens),
-                cache_write_tokens: Some(tokens.cache_creation_input_tokens),
-                model: turn.current_model().map(str::to_owned),
-                ..Usage::default()
-            });
-        }
-        let answer = answer.unwrap_or_default();
-        if wire_failed {
-            turn.text(Tag::Sys, None, &*answer);
-            turn.failure(Failure::read(None, &*answer));
-        } else {
-            turn.answer(answer.0);
-            if !turn.has_spoken() {
-                turn.failure(Failure::of(FailureClass::Agent, None, "the answer was empty"));
-            } else if counted == Some(0) {
-                // A cut stream is called a good end; only the missing count gives it away.
-                turn.failure(Failure::of(FailureClass::Network, None, "the model's answer was cut"));
-            }
-        }
-        turn.end(Some(turn.failed().is_none()), "completion");
+/// The last line of both formats.
+fn finish(answer: Option<Text<'_>>, wire_failed: bool, usage: Option<&Tokens>, turn: &mut Turn) {
+    let counted = usage.map(|tokens| tokens.input + tokens.output + tokens.cache_read);
+    if let Some(tokens) = usage {
+        // Cached tokens are counted apart.
+        let prompt = tokens.input + tokens.cache_read + tokens.cache_write;
+        turn.usage(Usage {
+            prompt_tokens: Some(prompt),
+            completion_tokens: Some(tokens.output),
+            total_tokens: Some(prompt + tokens.output),
+            cached_tokens: Some(tokens.cache_read),
+            cache_write_tokens: Some(tokens.cache_write),
+            model: turn.current_model().map(str::to_owned),
+            ..Usage::default()
+        });
     }
+    let answer = answer.unwrap_or_default();
+    if wire_failed {
+        turn.text(Tag::Sys, None, &*answer);
+        turn.failure(Failure::read(None, &*answer));
+    } else {
+        turn.answer(answer.0);
+        if !turn.has_spoken() {
+            turn.failure(Failure::of(FailureClass::Agent, None, "the answer was empty"));
+        } else if counted == Some(0) {
+            // A cut stream is called a good end; only the missing count gives it away.
+            turn.failure(Failure::of(FailureClass::Network, None, "the model's answer was cut"));
+        }
+    }
+    turn.end(Some(turn.failed().is_none()), "completion");
 }
 
 /// True for an object that no other agent prints.
@@ -206,8 +206,8 @@ impl Reader for Exec {
                     turn.failure(Failure::of(FailureClass::Agent, None, &*message));
                 }
             }
-            "completion" => self.finish(wire.final_text, false, wire.usage.0.as_ref(), turn),
-            _ => self.finish(wire.result, wire.failed == Some(true), wire.usage.0.as_ref(), turn),
+            "completion" => finish(wire.final_text, false, wire.usage.0.as_ref(), turn),
+            _ => finish(wire.result, wire.failed == Some(true), wire.usage.0.as_ref(), turn),
         }
         Ok(())
     }

@@ -118,8 +118,8 @@ struct Message<'a> {
     usage: Maybe<Tokens>,
     #[serde(borrow, default)]
     stop_reason: Maybe<Text<'a>>,
-    #[serde(borrow, default)]
-    error_message: Maybe<Text<'a>>,
+    #[serde(borrow, default, rename = "errorMessage")]
+    error: Maybe<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +139,8 @@ struct Tokens {
     output: u64,
     cache_read: u64,
     cache_write: u64,
-    total_tokens: Option<u64>,
+    #[serde(rename = "totalTokens")]
+    total: Option<u64>,
     cost: Cost,
 }
 
@@ -210,7 +211,7 @@ impl Stream {
         }
         let reason = message.stop_reason.0.as_deref().unwrap_or_default().to_owned();
         let failure = (reason == "error")
-            .then(|| Failure::read(None, message.error_message.0.as_deref().unwrap_or("the model's call failed")));
+            .then(|| Failure::read(None, message.error.0.as_deref().unwrap_or("the model's call failed")));
         // No retry heals this one.
         if let Some(failure) = failure.clone().filter(|failure| failure.class == FailureClass::Auth) {
             turn.failure(failure);
@@ -362,7 +363,7 @@ fn usage(tokens: &Tokens, model: Option<&str>) -> Usage {
     Usage {
         prompt_tokens: Some(prompt),
         completion_tokens: Some(tokens.output),
-        total_tokens: tokens.total_tokens.or(Some(prompt + tokens.output)),
+        total_tokens: tokens.total.or(Some(prompt + tokens.output)),
         cached_tokens: Some(tokens.cache_read),
         cache_write_tokens: Some(tokens.cache_write),
         cost_usd: tokens.cost.total.filter(|cost| *cost > 0.0),

@@ -79,11 +79,16 @@ struct Item<'a> {
 
 #[derive(Deserialize)]
 struct Tokens {
-    input_tokens: Option<u64>,
-    cached_input_tokens: Option<u64>,
-    cache_write_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    reasoning_output_tokens: Option<u64>,
+    #[serde(rename = "input_tokens")]
+    input: Option<u64>,
+    #[serde(rename = "cached_input_tokens")]
+    cached: Option<u64>,
+    #[serde(rename = "cache_write_input_tokens")]
+    cache_write: Option<u64>,
+    #[serde(rename = "output_tokens")]
+    output: Option<u64>,
+    #[serde(rename = "reasoning_output_tokens")]
+    reasoning: Option<u64>,
 }
 
 /// Where an item is in its life.
@@ -192,14 +197,14 @@ impl Reader for Items {
 
 /// The thread's total.
 fn usage(tokens: &Tokens) -> Usage {
-    let sum = tokens.input_tokens.zip(tokens.output_tokens).map(|(prompt, completion)| prompt + completion);
+    let sum = tokens.input.zip(tokens.output).map(|(prompt, completion)| prompt + completion);
     Usage {
-        prompt_tokens: tokens.input_tokens,
-        completion_tokens: tokens.output_tokens,
+        prompt_tokens: tokens.input,
+        completion_tokens: tokens.output,
         total_tokens: sum,
-        cached_tokens: tokens.cached_input_tokens,
-        cache_write_tokens: tokens.cache_write_input_tokens,
-        reasoning_tokens: tokens.reasoning_output_tokens,
+        cached_tokens: tokens.cached,
+        cache_write_tokens: tokens.cache_write,
+        reasoning_tokens: tokens.reasoning,
         ..Usage::default()
     }
 }
@@ -339,6 +344,6 @@ pub fn reconnecting(message: &str) -> Option<(Option<u64>, Failure)> {
     if matches!(failure.class, FailureClass::Config | FailureClass::Agent) {
         failure.class = FailureClass::Network;
     }
-    failure.message = message.to_owned();
+    message.clone_into(&mut failure.message);
     Some((attempt, failure))
 }

@@ -46,7 +46,9 @@ impl Codex {
 
     fn decide(&mut self, form: Form, out: &mut Vec<Event>) {
         if let Form::Undecided(held) = std::mem::replace(&mut self.form, form) {
-            held.iter().for_each(|line| self.adapter().line(Line::whole(line), out));
+            for line in held {
+                self.adapter().line(Line::whole(&line), out);
+            }
         }
     }
 

@@ -123,7 +123,7 @@ impl Text {
         let inside = matches!(self.block, Block::Output { .. } | Block::Patch(_));
         if !inside || self.after_blank || line::is_timed(line) {
             if let Some(header) = line::header(line, self.banner) {
-                return self.open(header);
+                return self.open(&header);
             }
             if self.notice(line) {
                 return;
@@ -161,9 +161,9 @@ impl Text {
         progress.iter().zip(&self.prompts).any(|(at, lines)| *at == Some(lines.len()))
     }
 
-    fn open(&mut self, header: Header<'_>) {
+    fn open(&mut self, header: &Header<'_>) {
         self.close();
-        self.block = match header {
+        self.block = match *header {
             Header::User => Block::Prompt(vec![Some(0); self.prompts.len()]),
             Header::Agent => {
                 self.release();
