@@ -5,8 +5,10 @@
 
 mod json;
 mod line;
+mod message;
 mod patch;
 mod router;
+mod running;
 mod text;
 
 use super::jsonl::{JsonLines, Reader};

@@ -6,9 +6,11 @@
 
 use super::json::{failure, reconnecting};
 use super::line::{self, Header};
+use super::message::{push_line, same_words, split_plan, trim_lines};
 use super::patch;
 use super::router::{self, Router};
-use crate::event::{Event, FailureClass, Known, Status, Stream, Tag, TodoItem, TodoStatus, Usage};
+use super::running::Running;
+use crate::event::{Event, FailureClass, Known, Status, Stream, Tag, Usage};
 use crate::process::{Exit, Line};
 use crate::transcript::failure::Failure;
 use crate::transcript::jsonl::was_stopped;
@@ -39,9 +41,7 @@ pub struct Text {
     banner: bool,
     directory: Option<String>,
     calls: usize,
-    /// Commands that run, and what is known of their ends. Ends carry no id.
-    running: Vec<String>,
-    ends: Vec<(Status, Option<u64>)>,
+    running: Running,
     /// Names and ids of other calls that run.
     told: Vec<(String, String)>,
     /// The last message, until it is known whether it is repeated.
@@ -87,8 +87,7 @@ impl Text {
             banner: false,
             directory: None,
             calls: 0,
-            running: Vec::new(),
-            ends: Vec::new(),
+            running: Running::default(),
             told: Vec::new(),
             message: None,
             copy: String::new(),
@@ -337,11 +336,11 @@ impl Text {
         let id = self.next_id();
         self.turn.tool_start(&id, None, "shell", json!({"command": command}).as_object().cloned());
         if self.banner {
-            self.running.push(id);
+            self.running.begin(id);
             self.block = Block::System;
         } else {
             self.block = Block::Output { id: id.clone(), text: String::new(), cut: false };
-            self.running.push(id);
+            self.running.begin(id);
         }
     }
 
@@ -350,32 +349,15 @@ impl Text {
         let command = line::splits(said, self.directory.as_deref()).map_or(said, |(command, _)| command);
         let id = self.next_id();
         self.turn.tool_start(&id, None, "shell", json!({"command": command}).as_object().cloned());
-        self.running.push(id);
+        self.running.begin(id);
         self.command_over(status, duration_ms);
     }
 
-    /// A command is over; its output follows. With several running, the line does not say which: the last
-    /// one that began is taken for it, and how they went is told when all are over.
+    /// A command is over; its output follows.
     fn command_over(&mut self, status: Status, duration_ms: Option<u64>) {
         self.release();
-        self.ends.push((status, duration_ms));
-        let which = self.running.len().saturating_sub(self.ends.len());
-        let id = self.running.get(which).cloned().unwrap_or_default();
+        let id = self.running.over(status, duration_ms);
         self.block = Block::Output { id, text: String::new(), cut: false };
-    }
-
-    /// Tells how the running commands went once that is known for all of them.
-    fn settle(&mut self) {
-        if self.ends.is_empty() || self.ends.len() < self.running.len() {
-            return;
-        }
-        let ends = std::mem::take(&mut self.ends);
-        let alike = ends.iter().all(|(status, _)| *status == ends[0].0);
-        let duration = ends[0].1.filter(|_| ends.len() == 1);
-        for id in std::mem::take(&mut self.running) {
-            let status = if alike { ends[0].0 } else { Status::Unknown };
-            self.turn.tool_end(&id, None, status, duration);
-        }
     }
 
     /// The block is over.
@@ -391,10 +373,10 @@ impl Text {
                     self.turn.tool_output(&id, None, text);
                 }
                 // The classic form without an end: nobody says how it went.
-                if self.ends.is_empty() && !self.banner {
-                    self.ends.extend(self.running.iter().map(|_| (Status::Unknown, None)));
+                if !self.banner {
+                    self.running.give_up();
                 }
-                self.settle();
+                self.running.settle(&mut self.turn);
             }
             Block::Command(lines) if !lines.is_empty() => {
                 self.command(&lines.join("\n"));
@@ -491,46 +473,4 @@ impl Adapter for Text {
 
 fn lines_of(text: &str) -> Vec<String> {
     text.trim().lines().map(|line| strip_ansi(line).trim_end().to_owned()).collect()
-}
-
-fn push_line(text: &mut String, line: &str) {
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text.push_str(line);
-}
-
-/// Without the blank lines around it.
-fn trim_lines(text: &str) -> String {
-    text.trim_end().trim_start_matches('\n').to_owned()
-}
-
-fn same_words(one: &str, other: &str) -> bool {
-    one.split_whitespace().eq(other.split_whitespace())
-}
-
-/// A plan is printed under the message before it: `  → now`, `  • later`, `  ✓ done`.
-fn split_plan(message: &str) -> (&str, Vec<TodoItem>) {
-    let item = |line: &str| {
-        let (mark, text) = line.strip_prefix("  ")?.split_once(' ')?;
-        let status = match mark {
-            "✓" => TodoStatus::Done,
-            "→" => TodoStatus::InProgress,
-            "•" => TodoStatus::Pending,
-            _ => return None,
-        };
-        Some(TodoItem { text: text.to_owned(), status })
-    };
-    let mut start = message.len();
-    let mut items = Vec::new();
-    for line in message.trim_end().lines().rev() {
-        let Some(item) = item(line) else { break };
-        items.insert(0, item);
-        start = line.as_ptr() as usize - message.as_ptr() as usize;
-    }
-    // Bullets alone are a list of the agent's own.
-    if items.iter().all(|item| item.status == TodoStatus::Pending) {
-        return (message, Vec::new());
-    }
-    (&message[..start], items)
 }
