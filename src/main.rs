@@ -5,5 +5,9 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    // The same binary guards the agents of another ralph, when that one dies.
+    if let Some(code) = ralph::process::guardian_main() {
+        return code;
+    }
     ralph::commands::dispatch(ralph::cli::Cli::parse())
 }

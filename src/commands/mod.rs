@@ -12,9 +12,8 @@ use crate::error::UserError;
 
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
-    crate::process::own_all_children();
     let result = match cli.command {
-        Command::Run(args) => run::run(*args),
+        Command::Run(args) => run::run(&args),
         Command::Translate(args) => translate::run(&args),
         Command::DemoAgent => demo_agent::run(),
     };

@@ -4,15 +4,20 @@
 
 mod clocks;
 mod exit;
+mod guardian;
 mod invocation;
 pub mod lines;
+mod link;
+mod mark;
 mod own;
 mod private_file;
+mod pty;
 mod registry;
 mod resolve;
 mod spawn;
 mod start_error;
 mod stop;
+mod strays;
 mod stream;
 mod supervisor;
 mod table;
@@ -22,13 +27,14 @@ use std::time::Duration;
 
 pub use crate::event::Stream;
 pub use clocks::Clocks;
+pub use guardian::{guardian_main, protect};
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
 pub use lines::{Line, Lines, Part};
 pub use own::{die_by, suspend_self};
 pub use private_file::PrivateFile;
-pub use registry::own_all_children;
 pub use resolve::ARGUMENT_LIMIT;
 pub use start_error::{StartError, TooLong};
+pub use strays::{StrayOfRun, strays};
 pub use supervisor::{Process, start};
 
 /// Finds the program of an invocation and sees whether it can be run, without running it.
@@ -38,6 +44,9 @@ pub fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> 
 
 /// The variable that marks everything an agent starts, whatever it does to its group, session and parents.
 pub const MARK: &str = "RALPH_PROCESS";
+
+/// The variable that names the run; the run sets it, and [`strays`] looks for it.
+pub const RUN_ID: &str = "RALPH_RUN_ID";
 
 /// What [`Process::next`] hands out.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::guardian::{self, Duty};
+
 /// A file with mode 0600, removed when it is dropped.
 #[derive(Debug)]
 pub struct PrivateFile {
@@ -25,6 +27,7 @@ impl PrivateFile {
                 Ok(mut file) => {
                     // From here on the drop of `created` cleans up after a disk that is full.
                     let created = Self { path };
+                    guardian::add(Duty::File(created.path.clone()));
                     file.write_all(bytes)?;
                     return Ok(created);
                 }
@@ -45,5 +48,6 @@ impl Drop for PrivateFile {
     fn drop(&mut self) {
         // Someone else may have removed it; either way it is gone, which is all that is wanted.
         let _ = std::fs::remove_file(&self.path);
+        guardian::remove(&Duty::File(self.path.clone()));
     }
 }

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::{self, Sender};
@@ -13,6 +14,7 @@ use std::sync::mpsc::{self, Sender};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use super::invocation::{Environment, Invocation, Stdin};
+use super::mark::{Mark, put_on_self};
 use super::{MARK, registry};
 
 /// A started child and our ends of its streams.
@@ -24,36 +26,70 @@ pub(super) struct Spawned {
     pub stderr: Option<OwnedFd>,
 }
 
+/// What the child is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// The root of a tree: it carries the mark, and dies with us.
+    Agent(Mark),
+    /// It sees our end.
+    Guardian,
+}
+
 /// Whether the session of the child gets a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Terminal {
-    None,
-    /// Standard input is a terminal and becomes the controlling one.
-    StandardInput,
+enum Controlling {
+    Nothing,
+    /// The terminal that is its standard output.
+    StandardOutput,
 }
 
 /// Starts a child on pipes.
-pub(super) fn on_pipes(invocation: &Invocation, program: &std::path::Path, token: &str) -> io::Result<Spawned> {
-    let mut command = command(invocation, program, token);
+pub(super) fn on_pipes(invocation: &Invocation, program: &Path, mark: Mark) -> io::Result<Spawned> {
+    let mut command = command(invocation, program, mark);
     command.stdin(match &invocation.stdin {
         Stdin::Null => Stdio::null(),
         Stdin::Bytes(_) => Stdio::piped(),
         Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    spawn(command, Terminal::None)
+    spawn(command, Role::Agent(mark), Controlling::Nothing)
 }
 
-fn command(invocation: &Invocation, program: &std::path::Path, token: &str) -> Command {
+/// Starts a child whose output, and whose input if there is any, is this terminal.
+pub(super) fn on_terminal(
+    invocation: &Invocation,
+    program: &Path,
+    mark: Mark,
+    terminal: OwnedFd,
+) -> io::Result<Spawned> {
+    let mut command = command(invocation, program, mark);
+    command.stdin(match &invocation.stdin {
+        Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
+        // Where there is nothing to type, nobody could type the end of it.
+        Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::from(terminal.try_clone()?),
+        Stdin::Bytes(_) | Stdin::Null => Stdio::null(),
+    });
+    command.stdout(terminal.try_clone()?).stderr(terminal);
+    spawn(command, Role::Agent(mark), Controlling::StandardOutput)
+}
+
+/// Starts the guardian: with an empty environment, so that it carries no mark, and nothing to hold on to.
+pub(super) fn guardian(program: &Path, argument: &str) -> io::Result<(Pid, OwnedFd)> {
+    let mut command = Command::new(program);
+    command.arg0("ralph").arg(argument).arg(std::process::id().to_string()).env_clear().current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let spawned = spawn(command, Role::Guardian, Controlling::Nothing)?;
+    let pipe = spawned.stdin.ok_or(io::ErrorKind::BrokenPipe)?;
+    // It is told in passing: one that does not listen must not hold an agent up.
+    rustix::io::ioctl_fionbio(&pipe, true)?;
+    Ok((spawned.pid, pipe))
+}
+
+fn command(invocation: &Invocation, program: &Path, mark: Mark) -> Command {
     let mut command = Command::new(program);
     command.arg0(&invocation.program).args(&invocation.args).current_dir(&invocation.cwd);
     apply(&mut command, &invocation.env);
-    // A run inside a run keeps the outer mark, so that the outer one finds what the inner one loses.
-    let mark = match std::env::var(MARK) {
-        Ok(outer) if !outer.is_empty() => format!("{outer}:{token}"),
-        _ => token.to_owned(),
-    };
-    command.env(MARK, mark);
+    command.env(MARK, mark.variable());
     command
 }
 
@@ -66,7 +102,7 @@ fn apply(command: &mut Command, environment: &Environment) {
 
 /// Spawns on a thread that lives as long as this process: the parent-death signal of Linux comes when the *thread*
 /// ends that started the child, and the caller's thread may be one of a pool.
-fn spawn(mut command: Command, terminal: Terminal) -> io::Result<Spawned> {
+fn spawn(mut command: Command, role: Role, controlling: Controlling) -> io::Result<Spawned> {
     type Job = (Command, Sender<io::Result<Child>>);
     static SPAWNER: LazyLock<io::Result<Sender<Job>>> = LazyLock::new(|| {
         registry::prepare();
@@ -79,7 +115,7 @@ fn spawn(mut command: Command, terminal: Terminal) -> io::Result<Spawned> {
         Ok(jobs)
     });
 
-    before_exec(&mut command, terminal);
+    before_exec(&mut command, role, controlling);
     let gone = || io::Error::from(rustix::io::Errno::AGAIN);
     let jobs = SPAWNER.as_ref().map_err(|_| gone())?;
     let (reply, answer) = mpsc::channel();
@@ -95,17 +131,20 @@ fn spawn(mut command: Command, terminal: Terminal) -> io::Result<Spawned> {
 
 /// Prepares what the child does between fork and exec.
 #[expect(unsafe_code, reason = "code between fork and exec; it makes system calls only and allocates nothing")]
-fn before_exec(command: &mut Command, terminal: Terminal) {
+fn before_exec(command: &mut Command, role: Role, controlling: Controlling) {
     let parent = rustix::process::getpid();
     let files = *OPEN_FILES;
     // SAFETY: everything called in there is a plain system call on values that were made before the fork.
     unsafe {
         command.pre_exec(move || {
             rustix::process::setsid()?;
-            if terminal == Terminal::StandardInput {
-                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+            if controlling == Controlling::StandardOutput {
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
             }
-            die_with(parent)?;
+            if let Role::Agent(mark) = role {
+                die_with(parent)?;
+                put_on_self(mark);
+            }
             default_signals();
             close_on_exec();
             rustix::process::setrlimit(Resource::Nofile, files)?;

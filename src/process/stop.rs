@@ -11,6 +11,12 @@ const SWEEP: Duration = Duration::from_secs(5);
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
+/// When children that may be about to end are looked at again: soon at first, and then less and less often.
+pub(super) fn next_settle_look(now: Duration, until: Duration, drain: Duration) -> Duration {
+    let waited = drain.saturating_sub(until.saturating_sub(now));
+    (now + (waited / 2).max(Duration::from_millis(5))).min(until)
+}
+
 /// Where a process is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -18,8 +24,9 @@ pub(super) enum Phase {
     Running,
     /// The signal of this step of the ladder is sent; at `until` comes the next.
     Asking { step: usize, until: Duration },
-    /// The process itself has ended; its output may be open until then.
-    Draining { until: Duration },
+    /// The process itself has ended; its output may be open until then, and its children may end by themselves. When
+    /// the output has ended before, it is looked at `next` whether they have.
+    Draining { until: Duration, next: Option<Duration> },
     /// All that is left is killed, again and again.
     Sweeping(Sweep),
     /// Nothing lives any more; the rest of the output is read.
@@ -33,7 +40,8 @@ impl Phase {
     pub const fn deadline(&self) -> Option<Duration> {
         match self {
             Self::Running | Self::Over => None,
-            Self::Asking { until, .. } | Self::Draining { until } | Self::Closing { until } => Some(*until),
+            Self::Asking { until, .. } | Self::Closing { until } | Self::Draining { until, next: None } => Some(*until),
+            Self::Draining { next: Some(next), .. } => Some(*next),
             Self::Sweeping(sweep) => Some(sweep.next),
         }
     }

@@ -7,19 +7,21 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant as StdInstant};
 
 use rustix::process::Signal;
-use tokio::io::Interest;
 use tokio::time::{Instant, Sleep};
 
 use super::clocks::{Clocks, Due, LOOK, Stopwatch, Watch};
 use super::exit::Root;
-use super::invocation::{Invocation, Link, Stdin, StopStep, UnixSignal};
-use super::stop::{Look, Next, Phase, Sweep};
-use super::stream::{Drained, Sink, Source, register};
+use super::invocation::{Invocation, Link, Size, StopStep, UnixSignal};
+use super::link::Ends;
+use super::mark::Mark;
+use super::pty::Terminal;
+use super::stop::{Look, Next, Phase, Sweep, next_settle_look};
+use super::table::Entry;
 use super::tree::{self, Identity, Tree};
-use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, registry, resolve, spawn};
+use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, pty, resolve, spawn};
 
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
@@ -33,14 +35,17 @@ pub struct Process {
     root: Root,
     tree: Tree,
     exited: bool,
-    outputs: [Option<Source>; 2],
+    ends: Ends,
     /// Which stream is asked first; they take turns, so that a flood on one does not silence the other.
     turn: usize,
-    input: Option<Sink>,
     buffer: Box<[u8]>,
     rest: usize,
     stopwatch: Stopwatch,
     watch: Watch,
+    /// When the tree is looked at again although nothing asks for it.
+    next_look: Duration,
+    /// When the tree last changed by what we did or saw; a look must be later than that.
+    touched: StdInstant,
     drain: Duration,
     sleep: Pin<Box<Sleep>>,
     phase: Phase,
@@ -57,28 +62,24 @@ pub struct Process {
 /// Starts a process; call it inside a tokio runtime with time and I/O.
 pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
     let path = resolve::program(&invocation)?;
-    let token = registry::token();
+    let mark = Mark::new();
     let explain = |error| resolve::explain(error, &invocation, &path);
-    let spawned = match invocation.link {
-        Link::Pipe => spawn::on_pipes(&invocation, &path, &token),
-        Link::Pty(_) => Err(io::ErrorKind::Unsupported.into()),
+    let (spawned, terminal) = match invocation.link {
+        Link::Pipe => spawn::on_pipes(&invocation, &path, mark).map(|spawned| (spawned, None)),
+        Link::Pty(size) => pty::open(size)
+            .and_then(|(ours, theirs)| Ok((spawn::on_terminal(&invocation, &path, mark, theirs)?, Some(ours)))),
     }
     .map_err(explain)?;
-    let tree = Tree::new(spawned.pid, token);
+    let tree = Tree::new(spawned.pid, mark);
     let connected = || -> io::Result<_> {
-        let source = |descriptor| -> io::Result<_> {
-            Ok(Source::new(register(descriptor, Interest::READABLE)?, Drained::ShortRead))
+        let root = Root::new(spawned.pid)?;
+        let ends = match terminal {
+            Some(ours) => Ends::terminal(ours, &invocation.stdin)?,
+            None => Ends::pipes(spawned, &invocation.stdin)?,
         };
-        let outputs = [spawned.stdout.map(source).transpose()?, spawned.stderr.map(source).transpose()?];
-        let input = match (spawned.stdin, &invocation.stdin) {
-            (Some(descriptor), Stdin::Bytes(bytes)) => {
-                Some(Sink::new(register(descriptor, Interest::WRITABLE)?, bytes.clone()))
-            }
-            _ => None,
-        };
-        Ok((Root::new(spawned.pid)?, outputs, input))
+        Ok((root, ends))
     };
-    let (root, outputs, input) = match connected() {
+    let (root, ends) = match connected() {
         Ok(connected) => connected,
         Err(error) => {
             end_detached(tree);
@@ -89,13 +90,14 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
         root,
         tree,
         exited: false,
-        outputs,
+        ends,
         turn: 0,
-        input,
         buffer: vec![0; BUFFER].into_boxed_slice(),
         rest: REST,
         stopwatch: Stopwatch::start(),
         watch: Watch::new(clocks),
+        next_look: LOOK,
+        touched: StdInstant::now(),
         drain: clocks.drain,
         sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
         phase: Phase::Running,
@@ -137,6 +139,8 @@ impl Process {
         }
         self.stopped = Some(why);
         self.resume();
+        // Whoever loses its parents to the first signal must be known before.
+        self.tree.members(StdInstant::now());
         let now = self.stopwatch.look();
         self.climb(now, 0);
     }
@@ -173,9 +177,23 @@ impl Process {
         }
     }
 
+    /// Gives its terminal another size; it hears of it by SIGWINCH. Without a terminal nothing happens.
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        self.ends.terminal.as_ref().map_or(Ok(()), |terminal| terminal.resize(size))
+    }
+
+    /// Signals the group of the process, and the one that has its terminal.
+    fn signal_groups(&self, signal: Signal) {
+        self.tree.signal_group(signal);
+        let foreground = self.ends.terminal.as_ref().and_then(Terminal::foreground);
+        if let Some(group) = foreground.filter(|group| *group != self.root.pid()) {
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
+    }
+
     fn signal_all(&mut self, signal: Signal) {
         self.tree.signal_group(signal);
-        for member in self.tree.members().iter().filter(|member| !member.zombie) {
+        for member in self.tree.members(StdInstant::now()).iter().filter(|member| !member.zombie) {
             tree::signal(Identity::from(member), signal);
         }
     }
@@ -189,9 +207,9 @@ impl Process {
                 self.exited = true;
                 self.root_exited();
             }
-            if self.input.as_mut().is_some_and(|input| input.poll_write(context).is_ready()) {
+            if self.ends.input.as_mut().is_some_and(|input| input.poll(context).is_ready()) {
                 // Closing our end is the end of file that the agent waits for.
-                self.input = None;
+                self.ends.input = None;
             }
             if let Poll::Ready((from, count)) = self.poll_output(context) {
                 self.heard();
@@ -220,9 +238,9 @@ impl Process {
     fn poll_output(&mut self, context: &mut Context<'_>) -> Poll<(Stream, usize)> {
         self.turn = 1 - self.turn;
         for index in [self.turn, 1 - self.turn] {
-            let Some(source) = &self.outputs[index] else { continue };
+            let Some(source) = &self.ends.outputs[index] else { continue };
             match source.poll_read(context, &mut self.buffer) {
-                Poll::Ready(0) => self.outputs[index] = None,
+                Poll::Ready(0) => self.ends.outputs[index] = None,
                 Poll::Ready(count) => return Poll::Ready((STREAMS[index], count)),
                 Poll::Pending => {}
             }
@@ -236,7 +254,7 @@ impl Process {
         if self.stopwatch.look() < until {
             return None;
         }
-        for (index, output) in self.outputs.iter_mut().enumerate() {
+        for (index, output) in self.ends.outputs.iter_mut().enumerate() {
             match output.as_ref().and_then(|source| source.read_now(&mut self.buffer)) {
                 Some(0) => *output = None,
                 Some(count) if self.rest > 0 => {
@@ -253,12 +271,14 @@ impl Process {
         if self.stopwatch.is_paused() {
             return Poll::Pending;
         }
-        let now = self.stopwatch.look();
         let deadline = match self.phase {
-            Phase::Running => self.watch.deadline().map(|deadline| deadline.min(now + LOOK)),
+            Phase::Running => {
+                Some(self.watch.deadline().map_or(self.next_look, |deadline| deadline.min(self.next_look)))
+            }
             phase => phase.deadline(),
         };
         let Some(deadline) = deadline else { return Poll::Pending };
+        self.stopwatch.look();
         let at = self.stopwatch.instant(deadline);
         if self.sleep.deadline() != at {
             self.sleep.as_mut().reset(at);
@@ -273,7 +293,7 @@ impl Process {
     }
 
     fn is_closed(&self) -> bool {
-        self.outputs.iter().all(Option::is_none)
+        self.ends.outputs.iter().all(Option::is_none)
     }
 
     /// Does what is due. [`Progress::Made`] when the phase may have changed.
@@ -292,10 +312,18 @@ impl Process {
                         self.stop(StopReason::Idle);
                     }
                 }
+                None if now >= self.next_look => {
+                    self.next_look = now + LOOK;
+                    self.tree.learn();
+                }
                 None => return Progress::None,
             },
             Phase::Asking { step, until } if now >= until => self.climb(now, step + 1),
-            Phase::Draining { until } if now >= until || self.is_closed() => self.settle(now),
+            Phase::Draining { until, next }
+                if now >= until || (self.is_closed() && next.is_none_or(|next| now >= next)) =>
+            {
+                self.settle(now, until);
+            }
             Phase::Sweeping(sweep) if Phase::Sweeping(sweep).deadline().is_some_and(|next| now >= next) => {
                 self.sweep(now, sweep);
             }
@@ -308,9 +336,9 @@ impl Process {
     fn climb(&mut self, now: Duration, step: usize) {
         match self.ladder.get(step) {
             Some(StopStep { signal, grace }) if *signal != UnixSignal::Kill => {
-                self.tree.signal_group((*signal).into());
+                self.signal_groups((*signal).into());
                 // One that is halted would hear it only when it goes on.
-                self.tree.signal_group(Signal::CONT);
+                self.signal_groups(Signal::CONT);
                 self.phase = Phase::Asking { step, until: now + *grace };
             }
             _ => self.begin_sweep(now),
@@ -318,19 +346,27 @@ impl Process {
     }
 
     fn root_exited(&mut self) {
+        self.touched = StdInstant::now();
         let now = self.stopwatch.look();
         match &mut self.phase {
-            Phase::Running | Phase::Asking { .. } => self.phase = Phase::Draining { until: now + self.drain },
+            Phase::Running | Phase::Asking { .. } => {
+                self.phase = Phase::Draining { until: now + self.drain, next: None };
+            }
             Phase::Sweeping(sweep) => sweep.hurry(now),
             _ => {}
         }
     }
 
-    /// The process has ended and was given time for its last words: what is left of its tree?
-    fn settle(&mut self, now: Duration) {
-        let members = self.tree.descendants();
+    /// The process has ended, and its output too or the time for it is up: what is left of its tree?
+    fn settle(&mut self, now: Duration, until: Duration) {
+        let mut members = self.look();
+        members.retain(|member| member.pid != self.tree.root().pid);
         let alive: Vec<_> = members.iter().filter(|member| !member.zombie).collect();
-        self.left_behind = alive.iter().map(|entry| tree::describe(entry)).collect();
+        if !alive.is_empty() && now < until {
+            self.phase = Phase::Draining { until, next: Some(next_settle_look(now, until, self.drain)) };
+            return;
+        }
+        self.left_behind = alive.into_iter().map(tree::describe).collect();
         if self.leave_running || members.is_empty() {
             self.phase = Phase::Closing { until: now };
         } else {
@@ -338,16 +374,25 @@ impl Process {
         }
     }
 
+    /// The members of the tree after all that was done to them so far.
+    fn look(&mut self) -> Vec<Entry> {
+        let members = self.tree.members(self.touched);
+        self.touched = StdInstant::now();
+        members
+    }
+
     fn begin_sweep(&mut self, now: Duration) {
         self.tree.signal_group(Signal::KILL);
+        self.touched = StdInstant::now();
         self.phase = Phase::Sweeping(Sweep::start(now));
     }
 
     fn sweep(&mut self, now: Duration, sweep: Sweep) {
-        let members = self.tree.members();
+        let members = self.look();
         let root = self.tree.root().pid;
         let others: Vec<_> = members.into_iter().filter(|member| member.pid != root || !self.exited).collect();
         let alive = tree::kill(&others);
+        self.touched = StdInstant::now();
         // The root is over when its exit was seen, not when it looks dead: its status comes with the exit.
         let look = if alive.is_empty() && self.exited { Look::Clean } else { Look::Alive };
         self.phase = match sweep.looked(now, look) {
@@ -362,12 +407,12 @@ impl Process {
 
     fn finish(&mut self) {
         let pipes_closed = self.is_closed();
-        self.outputs = [None, None];
-        self.input = None;
+        self.ends.outputs = [None, None];
+        self.ends.input = None;
         self.phase = Phase::Over;
         // One that hangs in the kernel has no status; what it will die of is known.
         let exit = self.root.reap().unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-        registry::remove(self.tree.root().pid);
+        self.tree.release();
         self.ended = Some(Ended {
             exit,
             stopped: self.stopped,
@@ -391,7 +436,7 @@ enum Progress {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            end_detached(self.tree.take());
+            end_detached(self.tree.clone());
         }
     }
 }
@@ -399,12 +444,12 @@ impl Drop for Process {
 /// Kills a tree that nobody drives any more: at once, and then on a thread until all of it is gone.
 fn end_detached(mut tree: Tree) {
     tree.signal_group(Signal::KILL);
-    tree::kill(&tree.descendants());
+    tree::kill(&tree.members(StdInstant::now()));
     let finish = move || {
-        let started = std::time::Instant::now();
+        let started = StdInstant::now();
         let mut sweep = Sweep::start(Duration::ZERO);
         loop {
-            let members = tree.members();
+            let members = tree.members(StdInstant::now());
             let look = if tree::kill(&members).is_empty() { Look::Clean } else { Look::Alive };
             match sweep.looked(started.elapsed(), look) {
                 Next::Again(again) => sweep = again,
@@ -412,7 +457,7 @@ fn end_detached(mut tree: Tree) {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        registry::remove(tree.root().pid);
+        tree.release();
     };
     // Without a thread the rest is left to the parent-death signal and the guardian.
     let _ = std::thread::Builder::new().name("sweep".into()).spawn(finish);

@@ -4,7 +4,8 @@
 //! checking [`Entry::started`] again (see `tree.rs`).
 
 use std::io;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// One process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,21 @@ pub(super) struct Entry {
 /// All processes.
 pub(super) fn read() -> io::Result<Vec<Entry>> {
     platform::read()
+}
+
+/// All processes at some moment after `moment`: many agents look at the same time, and one reading serves them all.
+pub(super) fn since(moment: Instant) -> Arc<[Entry]> {
+    static LAST: Mutex<Option<(Instant, Arc<[Entry]>)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((began, entries)) if *began >= moment => entries.clone(),
+        _ => {
+            let began = Instant::now();
+            let entries: Arc<[Entry]> = read().unwrap_or_default().into();
+            *last = Some((began, entries.clone()));
+            entries
+        }
+    }
 }
 
 /// One process, if it exists.

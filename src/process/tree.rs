@@ -1,24 +1,27 @@
 //! Everything an agent has started, wherever it has moved to.
 //!
-//! A process belongs to the tree by its group or session, by its parents, or by the mark in its environment. This
+//! A process belongs to the tree by its group or session, by its parents, or by its mark (see `mark.rs`). This
 //! file must never signal a process for which none of these is proven, and never reap "any child".
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::registry;
+use super::guardian::{self, Duty};
+use super::mark::Mark;
 use super::table::{self, Entry};
-use super::{MARK, Stray, exit};
+use super::{Stray, exit, registry};
 
 /// One agent's tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Identity,
-    /// What [`MARK`] holds in the environment of this tree.
-    token: String,
+    mark: Mark,
     /// Members that were seen before: one that loses its parents later still belongs here.
     known: HashSet<Identity>,
+    /// Orphans that do not belong here.
+    strangers: HashSet<Identity>,
 }
 
 /// A process, safe against its number being used again.
@@ -36,40 +39,51 @@ impl From<&Entry> for Identity {
 
 impl Tree {
     /// The tree of a child that was just started and is not yet reaped.
-    pub fn new(root: Pid, token: String) -> Self {
+    pub fn new(root: Pid, mark: Mark) -> Self {
         let pid = root.as_raw_nonzero().get();
         let started = table::entry(pid).map_or(0, |entry| entry.started);
-        Self { root: Identity { pid, started }, token, known: HashSet::new() }
+        let tree = Self { root: Identity { pid, started }, mark, known: HashSet::new(), strangers: HashSet::new() };
+        guardian::add(tree.duty());
+        tree
     }
 
     pub const fn root(&self) -> Identity {
         self.root
     }
 
-    /// Takes the tree out of a handle that is about to go.
-    pub fn take(&mut self) -> Self {
-        Self { root: self.root, token: std::mem::take(&mut self.token), known: std::mem::take(&mut self.known) }
+    /// Ends the care for a tree whose root is reaped.
+    pub fn release(&self) {
+        guardian::remove(&self.duty());
+        registry::remove(self.root.pid);
     }
 
-    /// All members but the root itself, dead ones too.
-    pub fn descendants(&mut self) -> Vec<Entry> {
-        let mut members = self.members();
-        members.retain(|entry| entry.pid != self.root.pid);
+    fn duty(&self) -> Duty {
+        Duty::Tree { mark: self.mark, root: self.root }
+    }
+
+    /// All members at some moment after `moment`, dead ones too.
+    pub fn members(&mut self, moment: Instant) -> Vec<Entry> {
+        self.members_among(&table::since(moment))
+    }
+
+    fn members_among(&mut self, entries: &[Entry]) -> Vec<Entry> {
+        let Self { root, mark, known, strangers } = self;
+        let mut met = HashSet::new();
+        // Only an orphan can have lost the proof of its parents, and orphans come to the reaper. Each is asked once.
+        let members = select(entries, *root, known, |entry| {
+            if !registry::may_be_orphan(entry) {
+                return false;
+            }
+            let identity = Identity::from(entry);
+            let belongs = !strangers.contains(&identity) && mark.is_on(entry.pid);
+            if !belongs {
+                met.insert(identity);
+            }
+            belongs
+        });
+        *strangers = met;
+        *known = members.iter().map(Identity::from).collect();
         members
-    }
-
-    /// All members, dead ones too.
-    pub fn members(&mut self) -> Vec<Entry> {
-        let entries = table::read().unwrap_or_default();
-        let members = select(&entries, self.root, &self.known, |entry| self.is_marked(entry));
-        self.known = members.iter().map(Identity::from).collect();
-        members
-    }
-
-    /// Only an orphan can have lost the proof of its parents, and orphans come to the reaper.
-    fn is_marked(&self, entry: &Entry) -> bool {
-        registry::may_be_orphan(entry)
-            && (registry::belongs_by_exclusion(entry, self.root.pid) || has_token(entry.pid, &self.token))
     }
 
     /// Sends a signal to the group of the root. Right only before the root is reaped.
@@ -81,15 +95,21 @@ impl Tree {
     }
 
     /// Processor time of all members.
-    pub fn used(&mut self) -> std::time::Duration {
-        self.members().iter().map(|entry| entry.used).sum()
+    pub fn used(&mut self) -> Duration {
+        self.members(moments_ago(Duration::from_millis(500))).iter().map(|entry| entry.used).sum()
+    }
+
+    /// Looks who is there, so that they are known when they lose their parents.
+    pub fn learn(&mut self) {
+        let entries = table::since(moments_ago(Duration::from_secs(4)));
+        self.members_among(&entries);
+        registry::reap_orphans(&entries);
     }
 }
 
-/// True when the environment of a process carries the token, alone or among those of outer runs.
-pub(super) fn has_token(pid: i32, token: &str) -> bool {
-    table::variable(&table::environment(pid), MARK)
-        .is_some_and(|value| value.split(|byte| *byte == b':').any(|one| one == token.as_bytes()))
+fn moments_ago(age: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_sub(age).unwrap_or(now)
 }
 
 /// The members of a tree among all processes.
@@ -97,17 +117,17 @@ pub(super) fn select(
     entries: &[Entry],
     root: Identity,
     known: &HashSet<Identity>,
-    is_marked: impl Fn(&Entry) -> bool,
+    mut is_marked: impl FnMut(&Entry) -> bool,
 ) -> Vec<Entry> {
+    // Once the root is reaped its number may belong to somebody else, and groups of that number with it.
+    let number = entries.iter().all(|entry| entry.pid != root.pid || entry.started == root.started).then_some(root.pid);
     let mut children: HashMap<i32, Vec<&Entry>> = HashMap::new();
     let mut members: Vec<&Entry> = Vec::new();
     let mut seen = HashSet::new();
     // Nobody is older than the first of the tree; that leaves out most of the table.
     for entry in entries.iter().filter(|entry| entry.started >= root.started) {
         children.entry(entry.parent).or_default().push(entry);
-        let belongs = entry.pid == root.pid
-            || entry.group == root.pid
-            || entry.session == root.pid
+        let belongs = [entry.pid, entry.group, entry.session].iter().any(|leader| Some(*leader) == number)
             || known.contains(&Identity::from(entry))
             || is_marked(entry);
         if belongs && seen.insert(entry.pid) {

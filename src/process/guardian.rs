@@ -1,0 +1,210 @@
+//! The end of agents whose ralph has died: `kill -9`, out of memory, a crash.
+//!
+//! A small process, the same program under a hidden argument, that sleeps on a pipe of which only ralph has the other
+//! end. When the pipe ends, ralph is dead, however it died; then the guardian kills the trees it was told of, removes
+//! the private files, and goes. It must never outlive its purpose, and never act while ralph lives.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::mark::Mark;
+use super::stop::{Look, Next, Sweep};
+use super::tree::{self, Identity};
+use super::{exit, registry, spawn, table};
+
+/// The hidden argument.
+const ARGUMENT: &str = "guard-agents-of";
+
+/// Between two looks at trees that are being killed.
+const PAUSE: Duration = Duration::from_millis(5);
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static GUARDIAN: Mutex<Post> = Mutex::new(Post { guardian: None, duties: Vec::new() });
+
+/// Our side: the guardian, if one was started, and what it has to know.
+struct Post {
+    guardian: Option<(Pid, std::fs::File)>,
+    duties: Vec<Duty>,
+}
+
+/// Something to be done when ralph dies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Duty {
+    /// Kill this tree.
+    Tree { mark: Mark, root: Identity },
+    /// Remove this file.
+    File(PathBuf),
+}
+
+/// Puts the agents of this process under the protection of a guardian; the binary calls it, once, before the first.
+///
+/// `program` is one that calls [`guardian_main`] first thing; it is started with the first agent.
+pub fn protect(program: impl Into<PathBuf>) {
+    let _ = PROGRAM.set(program.into());
+}
+
+/// Hands a duty over.
+pub(super) fn add(duty: Duty) {
+    let Some(program) = PROGRAM.get() else { return };
+    let mut post = post();
+    let message = Message::Add(&duty).encode();
+    post.duties.push(duty);
+    // A guardian that was killed, by an over-eager agent for example, gets a successor that learns everything.
+    if !post.tell(&message) {
+        post.replace(program);
+    }
+}
+
+/// Takes a duty back.
+pub(super) fn remove(duty: &Duty) {
+    let mut post = post();
+    if let Some(index) = post.duties.iter().position(|known| known == duty) {
+        post.duties.swap_remove(index);
+        post.tell(&Message::Remove(duty).encode());
+    }
+}
+
+fn post() -> MutexGuard<'static, Post> {
+    GUARDIAN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Post {
+    fn tell(&mut self, message: &[u8]) -> bool {
+        self.guardian.as_mut().is_some_and(|(_, pipe)| pipe.write_all(message).is_ok())
+    }
+
+    fn replace(&mut self, program: &Path) {
+        if let Some((old, pipe)) = self.guardian.take() {
+            drop(pipe);
+            exit::reap(old);
+            registry::remove(old.as_raw_nonzero().get());
+        }
+        // Without a guardian the parent-death signal remains; an agent is not refused for that.
+        let Ok((pid, pipe)) = spawn::guardian(program, ARGUMENT) else { return };
+        self.guardian = Some((pid, pipe.into()));
+        let all: Vec<u8> = self.duties.iter().flat_map(|duty| Message::Add(duty).encode()).collect();
+        self.tell(&all);
+    }
+}
+
+/// What goes over the pipe; each message ends in NUL, which no path contains.
+enum Message<'a> {
+    Add(&'a Duty),
+    Remove(&'a Duty),
+}
+
+impl Message<'_> {
+    fn encode(&self) -> Vec<u8> {
+        let (sign, duty) = match self {
+            Self::Add(duty) => ('+', duty),
+            Self::Remove(duty) => ('-', duty),
+        };
+        let mut bytes = match duty {
+            Duty::Tree { mark, root } => format!("{sign}tree {} {} {}", mark.0, root.pid, root.started).into_bytes(),
+            Duty::File(path) => [format!("{sign}file ").as_bytes(), path.as_os_str().as_bytes()].concat(),
+        };
+        bytes.push(0);
+        bytes
+    }
+}
+
+/// Takes one message into the list of duties.
+fn learn(message: &[u8], duties: &mut Vec<Duty>) -> Option<()> {
+    let (sign, rest) = message.split_first()?;
+    let duty = if let Some(path) = rest.strip_prefix(b"file ") {
+        Duty::File(PathBuf::from(OsStr::from_bytes(path)))
+    } else {
+        let mut words = std::str::from_utf8(rest.strip_prefix(b"tree ")?).ok()?.split(' ');
+        let mark = Mark(words.next()?.parse().ok()?);
+        let root = Identity { pid: words.next()?.parse().ok()?, started: words.next()?.parse().ok()? };
+        Duty::Tree { mark, root }
+    };
+    match sign {
+        b'+' => duties.push(duty),
+        _ => duties.retain(|known| *known != duty),
+    }
+    Some(())
+}
+
+/// Call this first thing in `main`: when this process was started as a guardian it does that work and returns.
+pub fn guardian_main() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    (arguments.next()? == ARGUMENT).then(|| {
+        ignore_signals();
+        let duties = listen(io::stdin().lock());
+        for duty in &duties {
+            if let Duty::File(path) = duty {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        end_trees(&duties);
+        ExitCode::SUCCESS
+    })
+}
+
+/// Learns until the pipe ends. Nothing but the death of ralph ends it.
+fn listen(mut pipe: impl Read) -> Vec<Duty> {
+    let (mut duties, mut held, mut chunk) = (Vec::new(), Vec::new(), [0; 4096]);
+    loop {
+        match pipe.read(&mut chunk) {
+            Ok(0) => return duties,
+            Ok(count) => held.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return duties,
+        }
+        while let Some(end) = memchr::memchr(0, &held) {
+            learn(&held[..end], &mut duties);
+            held.drain(..=end);
+        }
+    }
+}
+
+/// Kills all trees, again and again until nothing of them is left.
+fn end_trees(duties: &[Duty]) {
+    let mut trees: HashMap<Mark, (Identity, HashSet<Identity>)> = HashMap::new();
+    for duty in duties {
+        if let Duty::Tree { mark, root } = duty {
+            trees.insert(*mark, (*root, HashSet::new()));
+        }
+    }
+    if trees.is_empty() {
+        return;
+    }
+    let began = Instant::now();
+    let mut sweep = Sweep::start(Duration::ZERO);
+    loop {
+        let entries = table::read().unwrap_or_default();
+        let mut look = Look::Clean;
+        for (mark, (root, known)) in &mut trees {
+            // Ralph, who adopted orphans, is dead: an orphan may be anywhere, so the mark is looked for everywhere.
+            let members = tree::select(&entries, *root, known, |entry| mark.is_on(entry.pid));
+            for member in members.iter().filter(|member| !member.zombie) {
+                tree::signal(Identity::from(member), Signal::KILL);
+                look = Look::Alive;
+            }
+            known.extend(members.iter().map(Identity::from));
+        }
+        match sweep.looked(began.elapsed(), look) {
+            Next::Again(again) => sweep = again,
+            Next::Done | Next::GiveUp => return,
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// A closed terminal, or an agent that ends everything with our name, must not take the guardian first.
+#[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
+fn ignore_signals() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::TSTP] {
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { libc::signal(signal.as_raw(), libc::SIG_IGN) };
+    }
+}

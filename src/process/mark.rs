@@ -1,0 +1,88 @@
+//! The sign on everything that an agent starts, whatever it does to its group, its session and its parents.
+//!
+//! It is on two things that children inherit: the environment, which a program may drop, and, on Linux, a resource
+//! limit that the kernel keeps but has not used for anything since 2.4, which nobody drops. It must never be on a
+//! process that is not of the tree.
+
+use std::fmt;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{MARK, table};
+
+/// A number that no other tree on this machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Mark(pub u64);
+
+/// Which bits of a mark say what; the highest keeps it far above any limit that a person would set.
+const HIGH: u64 = 1 << 62;
+const COUNT: u64 = (1 << 20) - 1;
+
+impl Mark {
+    /// Number and start time of this process, and a count.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(*PROCESS | (NEXT.fetch_add(1, Ordering::Relaxed) & COUNT))
+    }
+
+    /// True when a process carries this mark.
+    pub fn is_on(self, pid: i32) -> bool {
+        limit(pid) == Some(self.0) || self.is_in_environment(pid)
+    }
+
+    /// True for any mark that this process has given.
+    pub fn any_is_on(pid: i32) -> bool {
+        limit(pid).is_some_and(|limit| limit & !COUNT == *PROCESS)
+    }
+
+    /// What stands in [`MARK`]: this one, after those of the runs that this process itself is part of.
+    pub fn variable(self) -> String {
+        match std::env::var(MARK) {
+            Ok(outer) if !outer.is_empty() => format!("{outer}:{self}"),
+            _ => self.to_string(),
+        }
+    }
+
+    fn is_in_environment(self, pid: i32) -> bool {
+        let own = self.to_string();
+        table::variable(&table::environment(pid), MARK)
+            .is_some_and(|value| value.split(|byte| *byte == b':').any(|one| one == own.as_bytes()))
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+static PROCESS: LazyLock<u64> = LazyLock::new(|| {
+    let pid = u64::from(std::process::id()) & 0x3f_ffff;
+    let started = table::entry(std::process::id().cast_signed()).map_or(0, |entry| entry.started) & 0xf_ffff;
+    HIGH | pid << 40 | started << 20
+});
+
+/// Puts the mark on the calling process. Used between fork and exec.
+#[cfg(target_os = "linux")]
+pub(super) fn put_on_self(mark: Mark) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Locks).maximum;
+    // Where a sandbox refuses, the environment has to do.
+    let _ = setrlimit(Resource::Locks, Rlimit { current: Some(mark.0), maximum });
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn put_on_self(_mark: Mark) {}
+
+/// The limit of another process, even of one that is dead but not yet reaped.
+#[cfg(target_os = "linux")]
+fn limit(pid: i32) -> Option<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit(_pid: i32) -> Option<u64> {
+    None
+}

@@ -1,0 +1,180 @@
+//! ralph itself dies, and its agents with it.
+//!
+//! The ralph that dies is this test program again, told by a variable to play it (see [`host`]).
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ralph::process::{MARK, Output, PrivateFile, RUN_ID, protect, start, strays};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::support::{eventually, patient, pids, real_time, runs, shell, watch};
+
+const SCRIPT: &str = "TEST_HOST_SCRIPT";
+
+/// A stand-in for ralph: runs the script as an agent under the guardian until it is killed, or the agent ends.
+#[test]
+#[ignore = "a process for the other tests, not a test"]
+fn host() {
+    let Ok(script) = std::env::var(SCRIPT) else { return };
+    protect(env!("CARGO_BIN_EXE_ralph"));
+    real_time(async {
+        let mut agent = shell(&script);
+        agent.files.extend(
+            std::env::var_os("TEST_HOST_FILES")
+                .map(|directory| PrivateFile::new(Path::new(&directory), b"prompt").unwrap()),
+        );
+        agent.env.remove.push("TEST_HOST_*".into());
+        let mut process = start(agent, patient()).unwrap();
+        while !matches!(process.next().await, Output::Ended(_)) {}
+    });
+}
+
+/// Starts a host and waits until its agent has written down `count` numbers of processes.
+fn start_host(script: &str, file: &Path, count: usize) -> Child {
+    let host = host_command(script).spawn().unwrap();
+    assert!(eventually(Duration::from_secs(20), || pids(file).len() == count), "{:?}", pids(file));
+    host
+}
+
+fn host_command(script: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "death::host", "--ignored", "--nocapture"]);
+    command.env(SCRIPT, script).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// The guardian of a host, found by its arguments.
+fn guardian_of(host: u32) -> Option<u32> {
+    let wanted = format!("ralph\0guard-agents-of\0{host}\0");
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .find(|pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == wanted.as_bytes()))
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// Writes down the agent, a child, a child in its own session, and a double-forked one.
+fn family(file: &Path) -> String {
+    let file = file.display();
+    let child = format!("sh -c 'trap \"\" TERM HUP; echo $$ >> {file}; exec sleep 60'");
+    format!("echo $$ >> {file}; {child} & setsid {child} & (setsid {child} >/dev/null 2>&1 &); wait")
+}
+
+fn dies_by(unix_signal: Signal) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let mut host = start_host(&family(&file), &file, 4);
+    let guardian = guardian_of(host.id()).expect("no guardian");
+    signal(host.id(), unix_signal);
+    let gone = eventually(Duration::from_secs(2), || pids(&file).iter().all(|pid| !runs(*pid)));
+    host.wait().unwrap();
+    assert!(gone, "{:?}", pids(&file).into_iter().filter(|pid| runs(*pid)).collect::<Vec<_>>());
+    assert!(eventually(Duration::from_secs(2), || !runs(guardian)), "the guardian outlived its purpose");
+}
+
+#[test]
+fn a_killed_ralph_takes_the_whole_tree_with_it() {
+    dies_by(Signal::KILL);
+}
+
+#[test]
+fn a_closed_terminal_takes_the_whole_tree_with_it() {
+    dies_by(Signal::HUP);
+}
+
+#[test]
+fn a_halted_ralph_can_be_killed_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let mut host = start_host(&family(&file), &file, 4);
+    signal(host.id(), Signal::STOP);
+    signal(host.id(), Signal::KILL);
+    assert!(eventually(Duration::from_secs(2), || pids(&file).iter().all(|pid| !runs(*pid))));
+    host.wait().unwrap();
+}
+
+#[test]
+fn an_ordinary_end_leaves_no_guardian() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let mut host = start_host(&format!("echo $$ >> {}; sleep 0.3", file.display()), &file, 1);
+    let guardian = guardian_of(host.id()).expect("no guardian");
+    assert!(host.wait().unwrap().success());
+    assert!(eventually(Duration::from_secs(2), || !runs(guardian)));
+}
+
+#[test]
+fn a_guardian_shrugs_off_what_ends_other_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let mut host = start_host(&family(&file), &file, 4);
+    let guardian = guardian_of(host.id()).expect("no guardian");
+    for one in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::TSTP] {
+        signal(guardian, one);
+    }
+    signal(host.id(), Signal::KILL);
+    assert!(eventually(Duration::from_secs(2), || pids(&file).iter().all(|pid| !runs(*pid))));
+    host.wait().unwrap();
+}
+
+#[test]
+fn private_files_of_a_killed_ralph_are_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = directory.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    let file = directory.path().join("pids");
+    let mut host = host_command(&format!("echo $$ >> {}; sleep 60", file.display()))
+        .env("TEST_HOST_FILES", &files)
+        .spawn()
+        .unwrap();
+    assert!(eventually(Duration::from_secs(20), || pids(&file).len() == 1));
+    let count = || std::fs::read_dir(&files).unwrap().count();
+    assert_eq!(count(), 1);
+    signal(host.id(), Signal::KILL);
+    assert!(eventually(Duration::from_secs(2), || count() == 0));
+    host.wait().unwrap();
+}
+
+#[test]
+fn an_agent_outlives_the_thread_that_started_it() {
+    // The parent-death signal of Linux is about threads; a pool would take its agents down when it shrinks.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let handle = runtime.handle().clone();
+    let process = std::thread::spawn(move || {
+        let _entered = handle.enter();
+        start(shell("sleep 0.5; echo alive"), patient()).unwrap()
+    })
+    .join()
+    .unwrap();
+    assert_eq!(runtime.block_on(watch(process)).text(), "alive\n");
+}
+
+#[test]
+fn strays_of_a_dead_run_are_found_by_its_id() {
+    // As if left by a run whose guardian was killed with it.
+    let run = format!("test-{}", std::process::id());
+    let mut stray = Command::new("sleep").arg("30").env(RUN_ID, &run).env(MARK, "0-0-0").spawn().unwrap();
+    let found = |alive: bool| -> Vec<_> {
+        let all = strays(|id| if id == run { alive } else { true });
+        all.into_iter().map(|stray| (stray.run, stray.stray.pid, stray.stray.command)).collect()
+    };
+    // Between fork and exec it still has our own environment.
+    assert!(eventually(Duration::from_secs(5), || !found(false).is_empty()));
+    assert_eq!(found(false), [(run.clone(), stray.id(), "sleep 30".to_owned())]);
+    assert_eq!(found(true), []);
+    stray.kill().unwrap();
+    stray.wait().unwrap();
+}
+
+#[test]
+fn a_run_inside_a_run_keeps_the_outer_mark() {
+    let seen = super::support::run(shell(&format!("echo ${MARK}")), patient());
+    let outer = std::env::var(MARK).unwrap_or_default();
+    let mark = seen.text().trim().to_owned();
+    assert!(mark.starts_with(&outer) && mark.len() > outer.len(), "{mark}");
+}
