@@ -98,8 +98,19 @@ mod tests {
         }
     }
 
-    fn succeeded(turn_end: Option<Option<bool>>, authority: Authority, ended: &Ended) -> bool {
-        let turn_end = turn_end.map(|success| (success, None));
+    /// What the stream said of the turn.
+    #[derive(Clone, Copy, Debug)]
+    enum Said {
+        Nothing,
+        End(Option<bool>),
+    }
+    use Said::{End, Nothing};
+
+    fn succeeded(said: Said, authority: Authority, ended: &Ended) -> bool {
+        let turn_end = match said {
+            Nothing => None,
+            End(success) => Some((success, None)),
+        };
         let tally = Tally { turn_end, spoke: true, ..Tally::default() };
         judge(&tally, authority, ended, Timestamp::UNIX_EPOCH).failure.is_none()
     }
@@ -112,17 +123,17 @@ mod tests {
         let after_end = ended(Exit::Signal(15), Some(StopReason::AfterEnd));
         let timeout = ended(Exit::Code(0), Some(StopReason::Total));
         for (turn_end, authority, ended, expected) in [
-            (None, Adapter, &zero, true),
-            (None, Adapter, &one, false),
-            (None, Adapter, &timeout, false),
-            (None, Adapter, &after_end, false),
-            (Some(Some(true)), Adapter, &one, true),
-            (Some(Some(true)), Adapter, &after_end, true),
-            (Some(Some(false)), Adapter, &zero, false),
-            (Some(None), Adapter, &zero, true),
-            (Some(Some(true)), Agent, &zero, true),
-            (Some(Some(true)), Agent, &one, false),
-            (Some(Some(false)), Agent, &zero, false),
+            (Nothing, Adapter, &zero, true),
+            (Nothing, Adapter, &one, false),
+            (Nothing, Adapter, &timeout, false),
+            (Nothing, Adapter, &after_end, false),
+            (End(Some(true)), Adapter, &one, true),
+            (End(Some(true)), Adapter, &after_end, true),
+            (End(Some(false)), Adapter, &zero, false),
+            (End(None), Adapter, &zero, true),
+            (End(Some(true)), Agent, &zero, true),
+            (End(Some(true)), Agent, &one, false),
+            (End(Some(false)), Agent, &zero, false),
         ] {
             assert_eq!(succeeded(turn_end, authority, ended), expected, "{turn_end:?} {authority:?} {ended:?}");
         }

@@ -33,6 +33,11 @@ pub trait Reader: Send {
     /// True for an object that plainly belongs to this dialect.
     fn speaks(json: &str) -> bool;
 
+    /// True for a line that changes nothing, told by its first bytes, before it is even read as text.
+    fn changes_nothing(_line: &[u8]) -> bool {
+        false
+    }
+
     /// Takes one object. When it is not understood, nothing may have been told to the turn.
     fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread>;
 
@@ -107,13 +112,18 @@ impl<R: Reader> JsonLines<R> {
 
     /// Takes a line that is whole.
     fn whole(&mut self, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
-        if matches!(self.mode, Mode::Text) {
-            if self.reader.banner(&text, &mut self.turn) {
-                return self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
+        match self.mode {
+            // Lines that only get counted may be most of a stream.
+            Mode::Json if bytes.ends_with(b"}") && (R::changes_nothing(bytes) || self.turn.is_unknown(bytes)) => return,
+            Mode::Text => {
+                if !self.is_banner(bytes) {
+                    self.words(bytes);
+                }
+                return;
             }
-            return self.words(bytes);
+            _ => {}
         }
+        let text = String::from_utf8_lossy(bytes);
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
         if !self.document.is_empty() || matches!(text, "{" | "[") {
             return self.document_line(text);
@@ -262,12 +272,21 @@ impl<R: Reader> JsonLines<R> {
         }
     }
 
-    fn hold(&mut self, bytes: &[u8]) {
-        let Mode::Undecided(held) = &mut self.mode else { return };
+    /// True for a line that the program prints about itself; it has been told then.
+    fn is_banner(&mut self, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
-        if self.reader.banner(&text, &mut self.turn) {
-            return self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
+        let banner = self.reader.banner(&text, &mut self.turn);
+        if banner {
+            self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
         }
+        banner
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        if self.is_banner(bytes) {
+            return;
+        }
+        let Mode::Undecided(held) = &mut self.mode else { return };
         held.push(bytes.to_vec());
         if held.len() > HELD_LINES || held.iter().map(Vec::len).sum::<usize>() > HELD_BYTES {
             self.decide_text();

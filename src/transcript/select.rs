@@ -119,7 +119,10 @@ mod tests {
     #[test]
     fn what_is_planned_says_so() {
         for name in PLANNED {
-            assert_eq!(selected(&[Choice::from(*name)], None), format!("transcript `{name}` is known but not built yet"));
+            assert_eq!(
+                selected(&[Choice::from(*name)], None),
+                format!("transcript `{name}` is known but not built yet")
+            );
         }
     }
 }

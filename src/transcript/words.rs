@@ -4,7 +4,7 @@
 use crate::event::Tag;
 
 /// So much of all that was said is compared with the result.
-const REMEMBERED: usize = 1024 * 1024;
+const REMEMBERED: usize = 128 * 1024;
 /// So much of a message is compared with its repetition.
 const COMPARED: usize = 256 * 1024;
 /// So many messages may wait for their repetition.
