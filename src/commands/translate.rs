@@ -10,7 +10,7 @@ use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
 use crate::journal::{Body, Record};
 use crate::process::{Exit, Line, Lines};
-use crate::transcript::{Adapter, Context, named, names};
+use crate::transcript::{Adapter, Choice, Context, PLAIN, Selected, auto, names, select};
 use crate::ui::{LineView, View};
 
 /// How much is read at once.
@@ -18,13 +18,18 @@ const CHUNK: usize = 256 * 1024;
 
 /// Reads the input to its end.
 pub fn run(args: &Translate) -> Result<u8, UserError> {
-    let dialect = named(&args.from)
+    let choice = Choice::from(args.from.as_str());
+    let selected = select(&[choice], None)
         .map_err(|error| UserError::usage(error.to_string()).hint(format!("known: {}", names().join(", "))))?;
     let prompts = match &args.prompt {
         Some(path) => vec![crate::run::prompt::Source::File(path.clone()).read()?],
         None => Vec::new(),
     };
-    let adapter = (dialect.adapter)(&Context { prompts, ..Context::default() });
+    let context = Context { prompts, ..Context::default() };
+    let adapter = match selected {
+        Selected::Dialect(dialect) => (dialect.adapter)(&context),
+        Selected::Auto(_) | Selected::Command(_) => auto(&PLAIN, &context),
+    };
     let writer = if args.explain { Writer::Explain { out: buffered(), line: 0 } } else { Writer::new(args) };
     match translate(adapter, args, writer) {
         Ok(()) => Ok(0),
