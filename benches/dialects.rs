@@ -1,6 +1,6 @@
 //! How fast each dialect is read: generated streams of the shapes that fill real ones, thread CPU time, one
 //! core. `cargo bench --bench dialects [-- WORD]` prints megabytes in a second and the memory at its peak.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::cast_precision_loss, missing_docs)]
 
 use ralph::process::{Exit, Line, Lines};
 use ralph::transcript::{Context, dialect};
@@ -116,7 +116,7 @@ const SESSION: &str = "\"session_id\":\"9df844a5-6fe9-4c85-936f-cc9534b0cc7e\",\
 
 fn claude_delta(at: usize) -> String {
     // Every two hundred fragments a new block begins.
-    if at % 200 == 0 {
+    if at.is_multiple_of(200) {
         return format!(
             "{{\"type\":\"stream_event\",\"event\":{{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{{\"type\":\"text\",\"text\":\"\"}}}},{SESSION}}}"
         );
@@ -136,7 +136,7 @@ fn claude_message(_: usize) -> String {
 
 fn claude_result(at: usize) -> String {
     let id = at / 2;
-    if at % 2 == 0 {
+    if at.is_multiple_of(2) {
         return format!(
             "{{\"type\":\"assistant\",\"message\":{{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-opus-4-8\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"toolu_{id}\",\"name\":\"Bash\",\"input\":{{\"command\":\"cargo test\",\"description\":\"Run the tests\"}}}}],\"stop_reason\":null}},{SESSION}}}"
         );
@@ -167,7 +167,7 @@ fn gemini_delta(_: usize) -> String {
 
 fn gemini_result(at: usize) -> String {
     let id = at / 2;
-    if at % 2 == 0 {
+    if at.is_multiple_of(2) {
         return format!(
             "{{\"type\":\"tool_use\",\"timestamp\":\"2026-11-15T19:33:26.814Z\",\"tool_name\":\"run_shell_command\",\"tool_id\":\"run_shell_command_{id}\",\"parameters\":{{\"command\":\"cargo test\"}}}}"
         );

@@ -164,5 +164,5 @@ fn pieces(message: &str) -> Vec<String> {
 }
 
 fn joined(lines: &[Value]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

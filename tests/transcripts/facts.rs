@@ -8,6 +8,7 @@ use crate::capture::{Capture, Summary, root};
 
 /// Facts of one capture. What is absent is not claimed.
 #[derive(Deserialize)]
+#[expect(clippy::option_option, reason = "not claimed, claimed as unknown, claimed as known")]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
     /// The class of the failure; none must be told when `null`.

@@ -130,7 +130,9 @@ fn damage(input: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
         }
         5 => lines(input, random, |lines, at, other| lines.swap(at, other)),
         6 => lines(input, random, |lines, at, other| lines.insert(other, lines[at])),
-        7 => lines(input, random, |lines, at, _| drop(lines.remove(at))),
+        7 => lines(input, random, |lines, at, _| {
+            lines.remove(at);
+        }),
         _ => {
             if let Some(end) = input.iter().skip(at).position(|byte| *byte == b'\n') {
                 input.remove(at + end);

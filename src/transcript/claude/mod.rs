@@ -188,7 +188,7 @@ impl Claude {
         for block in message.content.0 {
             match block.r#type.as_deref() {
                 Some("thinking") => turn.whole(Tag::Think, parent, block.thinking.unwrap_or_default().0),
-                Some("tool_use" | "server_tool_use" | "mcp_tool_use") => self.tool_use(block, parent, turn),
+                Some("tool_use" | "server_tool_use" | "mcp_tool_use") => self.tool_use(&block, parent, turn),
                 Some(kind) if kind.ends_with("tool_result") => {
                     let rich = if let Speaker::User(rich) = speaker { rich } else { None };
                     self.tool_result(block, parent, rich, turn);
@@ -223,7 +223,7 @@ impl Claude {
         self.flavour.own_errors == OwnErrors::Bracketed && text.starts_with("[API Error: ") && text.ends_with(']')
     }
 
-    fn tool_use(&mut self, block: Block<'_>, parent: Option<&str>, turn: &mut Turn) {
+    fn tool_use(&mut self, block: &Block<'_>, parent: Option<&str>, turn: &mut Turn) {
         let (Some(id), name) = (block.id.as_deref(), block.name.as_deref().unwrap_or("unknown")) else { return };
         let input = shape::input(block.input);
         self.effects.called(id, name, input.as_ref());
