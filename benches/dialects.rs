@@ -234,7 +234,8 @@ fn cline_delta(_: usize) -> String {
 fn pi_delta(at: usize) -> String {
     // The whole message is repeated twice with each fragment.
     let phase = if at % 200 == 0 { "text_start" } else { "text_delta" };
-    let message = format!("{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}", words(1200));
+    let message =
+        format!("{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}", words(1200));
     format!(
         "{{\"type\":\"message_update\",\"assistantMessageEvent\":{{\"type\":\"{phase}\",\"contentIndex\":0,\"delta\":\"{}\",\"partial\":{message}}},\"message\":{message}}}",
         words(120)
