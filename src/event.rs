@@ -432,6 +432,25 @@ impl FailureClass {
     }
 }
 
+/// Where an agent's output came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Standard output: the transcript.
+    Stdout,
+    /// Standard error: shown and kept, searched for failures, never for completion.
+    Stderr,
+}
+
+/// What makes one message of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    /// A run of consecutive AI texts, each a line: the dialect has no messages of its own.
+    Lines,
+    /// The dialect's own: a text, or a run of fragments.
+    Whole,
+}
+
 impl Event {
     /// A whole message.
     pub fn text(tag: Tag, text: impl Into<String>) -> Self {

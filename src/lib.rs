@@ -3,6 +3,29 @@
 //! The modules stand in the order of the pipeline:
 //! config → agent → process → transcript → signals → run → journal → ui.
 
-pub mod event;
+pub mod config;
+
+pub mod agent;
+
 pub mod process;
+
 pub mod transcript;
+
+pub mod emit;
+
+pub mod signals;
+
+pub mod run;
+
+pub mod journal;
+
+pub mod ui;
+
+// Known to all, knowing nobody.
+pub mod error;
+pub mod event;
+pub mod nearest;
+
+// The command line around it.
+pub mod cli;
+pub mod commands;

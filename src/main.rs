@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
+
 fn main() -> ExitCode {
-    ralph::process::guardian_main().unwrap_or(ExitCode::SUCCESS)
+    ralph::process::guardian_main().unwrap_or_else(|| ralph::commands::dispatch(ralph::cli::Cli::parse()))
 }

@@ -51,6 +51,16 @@ pub fn protect(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
+/// Makes sure that the guardian is at its post, so that it can be told of an agent without delay.
+pub(super) fn call() {
+    let mut post = post();
+    if let Some(program) = PROGRAM.get()
+        && !post.tell(&[0])
+    {
+        post.replace(program);
+    }
+}
+
 /// Hands a duty over.
 pub(super) fn add(duty: Duty) {
     let Some(program) = PROGRAM.get() else { return };

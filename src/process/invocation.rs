@@ -3,6 +3,7 @@
 //! Plain data that an agent's definition is turned into. It must never do anything by itself.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,12 +80,14 @@ impl Environment {
 }
 
 /// What the process reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Stdin {
     /// Nothing: end of file at once.
     Null,
     /// These bytes, then end of file. A process that does not read them is no error.
     Bytes(Arc<[u8]>),
+    /// Whatever somebody writes to the other end of this.
+    From(Arc<OwnedFd>),
 }
 
 /// What the output of the process is connected to.

@@ -49,7 +49,7 @@ impl Ends {
         let ours = Arc::new(register(ours, Interest::READABLE | Interest::WRITABLE)?);
         let terminal = Terminal::new(ours.clone());
         let input = match stdin {
-            Stdin::Null => None,
+            Stdin::Null | Stdin::From(_) => None,
             Stdin::Bytes(bytes) => Typist::new(terminal.clone(), bytes).map(Input::Terminal),
         };
         Ok(Self { outputs: [Some(Source::new(ours, Drained::WouldBlock)), None], input, terminal: Some(terminal) })

@@ -9,6 +9,7 @@ mod invocation;
 pub mod lines;
 mod link;
 mod mark;
+mod own;
 mod private_file;
 mod pty;
 mod registry;
@@ -24,15 +25,22 @@ mod tree;
 
 use std::time::Duration;
 
+pub use crate::event::Stream;
 pub use clocks::Clocks;
 pub use guardian::{guardian_main, protect};
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
 pub use lines::{Line, Lines, Part};
+pub use own::{die_by, own_program, suspend_self};
 pub use private_file::PrivateFile;
 pub use resolve::ARGUMENT_LIMIT;
 pub use start_error::{StartError, TooLong};
 pub use strays::{StrayOfRun, strays};
 pub use supervisor::{Process, start};
+
+/// Finds the program of an invocation and sees whether it can be run, without running it.
+pub fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> {
+    resolve::program(invocation)
+}
 
 /// The variable that marks everything an agent starts, whatever it does to its group, session and parents.
 pub const MARK: &str = "RALPH_PROCESS";
@@ -52,15 +60,6 @@ pub enum Output<'a> {
     },
     /// Nothing more will come, and nothing is left.
     Ended(Ended),
-}
-
-/// Which of the two outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
-    /// Standard output, or the terminal.
-    Stdout,
-    /// Standard error.
-    Stderr,
 }
 
 /// How a process and all that it started came to an end.

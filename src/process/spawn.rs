@@ -46,9 +46,10 @@ enum Controlling {
 /// Starts a child on pipes.
 pub(super) fn on_pipes(invocation: &Invocation, program: &Path, mark: Mark) -> io::Result<Spawned> {
     let mut command = command(invocation, program, mark);
-    command.stdin(match invocation.stdin {
+    command.stdin(match &invocation.stdin {
         Stdin::Null => Stdio::null(),
         Stdin::Bytes(_) => Stdio::piped(),
+        Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     spawn(command, Role::Agent(mark), Controlling::Nothing)
@@ -62,10 +63,11 @@ pub(super) fn on_terminal(
     terminal: OwnedFd,
 ) -> io::Result<Spawned> {
     let mut command = command(invocation, program, mark);
-    command.stdin(match invocation.stdin {
+    command.stdin(match &invocation.stdin {
+        Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::from(terminal.try_clone()?),
         // Where there is nothing to type, nobody could type the end of it.
-        Stdin::Bytes(ref bytes) if !bytes.is_empty() => Stdio::from(terminal.try_clone()?),
-        _ => Stdio::null(),
+        Stdin::Bytes(_) | Stdin::Null => Stdio::null(),
+        Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(terminal.try_clone()?).stderr(terminal);
     spawn(command, Role::Agent(mark), Controlling::StandardOutput)

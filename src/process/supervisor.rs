@@ -21,7 +21,7 @@ use super::pty::Terminal;
 use super::stop::{Look, Next, Phase, Sweep, next_settle_look};
 use super::table::Entry;
 use super::tree::{self, Identity, Tree};
-use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, pty, resolve, spawn};
+use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, guardian, pty, resolve, spawn};
 
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
@@ -62,6 +62,7 @@ pub struct Process {
 /// Starts a process; call it inside a tokio runtime with time and I/O.
 pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
     let path = resolve::program(&invocation)?;
+    guardian::call();
     let mark = Mark::new();
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {

@@ -10,6 +10,7 @@ mod rtf1;
 mod select;
 mod tools;
 
+pub use crate::event::Messages;
 use crate::event::{Event, Known, Tag};
 use crate::process::{Exit, Line};
 
@@ -54,15 +55,6 @@ pub struct Capabilities {
     pub prompt_hiding: bool,
     /// Reports a session id.
     pub session: bool,
-}
-
-/// What makes one message of the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Messages {
-    /// A run of consecutive AI texts, each a line: the dialect has no messages of its own.
-    Lines,
-    /// The dialect's own: a text, or a run of fragments.
-    Whole,
 }
 
 /// One row of the table of dialects.

@@ -27,7 +27,14 @@ fn host() {
         );
         agent.env.remove.push("TEST_HOST_*".into());
         let mut process = start(agent, patient()).unwrap();
-        while !matches!(process.next().await, Output::Ended(_)) {}
+        loop {
+            match process.next().await {
+                Output::Bytes { .. } => {}
+                // One that was killed is started again, as the loop does.
+                Output::Ended(ended) if !ended.exit.success() => process = start(shell(&script), patient()).unwrap(),
+                Output::Ended(_) => break,
+            }
+        }
     });
 }
 
@@ -102,10 +109,26 @@ fn a_halted_ralph_can_be_killed_too() {
 fn an_ordinary_end_leaves_no_guardian() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
-    let mut host = start_host(&format!("echo $$ >> {}; sleep 0.3", file.display()), &file, 1);
+    let mut host = start_host(&format!("echo $$ >> {}; sleep 2", file.display()), &file, 1);
     let guardian = guardian_of(host.id()).expect("no guardian");
     assert!(host.wait().unwrap().success());
     assert!(eventually(Duration::from_secs(2), || !runs(guardian)));
+}
+
+#[test]
+fn a_guardian_that_was_killed_has_a_successor_for_the_next_agent() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let mut host = start_host(&family(&file), &file, 4);
+    let first = guardian_of(host.id()).expect("no guardian");
+    signal(first, Signal::KILL);
+    signal(pids(&file)[0], Signal::KILL);
+    assert!(eventually(Duration::from_secs(20), || pids(&file).len() == 8), "{:?}", pids(&file));
+    let second = guardian_of(host.id()).expect("no successor");
+    assert_ne!(first, second);
+    signal(host.id(), Signal::KILL);
+    assert!(eventually(Duration::from_secs(2), || pids(&file).iter().all(|pid| !runs(*pid))));
+    host.wait().unwrap();
 }
 
 #[test]

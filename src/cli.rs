@@ -1,0 +1,194 @@
+//! The command line: clap types only.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs a coding agent's command line again and again on one prompt until the work is really done.
+#[derive(Debug, Parser)]
+#[command(name = "ralph", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes:
+  0  complete
+  1  the run failed
+  2  usage or configuration; nothing was run
+  3  the agent asks for a replan or for a human
+  4  the agent is not usable: missing, not logged in, not permitted
+  5  a limit ended the run: iterations, time
+  6  no progress
+  7  rate-limited beyond the allowed wait
+  128 + N  ended by Unix signal N (130: Ctrl-C)";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run an agent on a prompt until it is done.
+    Run(Box<Run>),
+    /// Turn raw agent output into canonical events: a filter from standard input to standard output.
+    Translate(Translate),
+    /// Play the built-in demo agent: what `ralph run --agent demo` starts.
+    #[command(hide = true)]
+    DemoAgent,
+}
+
+/// `ralph run`.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct Run {
+    /// The prompt, as words; `-` reads it from standard input. Default: the file `PROMPT.md`, then
+    /// `.ralph/PROMPT.md`.
+    #[arg(value_name = "PROMPT", conflicts_with = "prompt_file")]
+    pub words: Vec<String>,
+
+    /// Read the prompt from this file, anew before each iteration.
+    #[arg(short = 'P', long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
+
+    /// The agent to run: `demo`, or `custom` for the command in `ralph.yml`.
+    #[arg(long, env = "RALPH_AGENT", value_name = "NAME", hide_env_values = true)]
+    pub agent: Option<String>,
+
+    /// Run this command as the agent; it gets the prompt on standard input.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
+    pub agent_cmd: Option<String>,
+
+    /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name.
+    #[arg(long, env = "RALPH_TRANSCRIPT", value_name = "DIALECT", hide_env_values = true)]
+    pub transcript: Option<String>,
+
+    /// Read the agent's output with this command: raw lines in, RTF1 lines out.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "transcript")]
+    pub transcript_cmd: Option<String>,
+
+    /// The most iterations [default: 100].
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_iterations: Option<u32>,
+
+    /// The most time for the whole run, such as `90s`, `30m` or `2h` [default: 4h].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub max_time: Option<Duration>,
+
+    /// The most time for one iteration [default: 1h].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+
+    /// The longest silence of an agent that also uses no CPU [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub idle_timeout: Option<Duration>,
+
+    /// The completion marker, instead of `LOOP_COMPLETE`, `<promise>COMPLETE</promise>` and their kin.
+    #[arg(long, value_name = "MARKER")]
+    pub completion: Option<String>,
+
+    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// What to print: lines for people, or records as JSON lines.
+    #[arg(long, value_enum, default_value_t = Output::Lines)]
+    pub output: Output,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+const RUN_EXAMPLES: &str = "Examples:
+  ralph run --agent demo
+  ralph run \"fix the tests\" --agent-cmd './my-agent.sh'
+  ralph run -P PROMPT.md -n 20 --agent-cmd 'python agent.py' --transcript rtf1
+  echo \"do it\" | ralph run - --agent demo --output json";
+
+/// How lines look.
+#[derive(Debug, Args)]
+pub struct Looks {
+    /// When to use colours. `NO_COLOR` is respected.
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub color: Colour,
+
+    /// Use no characters beyond ASCII for the view's own signs.
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What `ralph run` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Lines for people.
+    Lines,
+    /// Records as JSON lines.
+    Json,
+}
+
+/// `ralph translate`.
+#[derive(Debug, Args)]
+pub struct Translate {
+    /// What the input is: an agent's name, `plain` or `rtf1`.
+    #[arg(long, value_name = "DIALECT")]
+    pub from: String,
+
+    /// What to write.
+    #[arg(long, value_enum, default_value_t = To::Json)]
+    pub to: To,
+
+    /// The agent's exit code, when it is known.
+    #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
+    pub exit_code: Option<i32>,
+
+    /// The file with what the agent wrote to standard error.
+    #[arg(long, value_name = "FILE")]
+    pub stderr: Option<PathBuf>,
+
+    /// The file with the prompt that was sent, so that its echo is recognised.
+    #[arg(long, value_name = "FILE")]
+    pub prompt: Option<PathBuf>,
+
+    /// Show each input line with the events it gave.
+    #[arg(long, conflicts_with = "to")]
+    pub explain: bool,
+
+    /// How it looks with `--to text`.
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+/// What `ralph translate` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum To {
+    /// Canonical events as JSON lines.
+    Json,
+    /// The same behind RTF1's sentinel.
+    Rtf1,
+    /// What the line view shows.
+    Text,
+}
+
+/// `90`, `90s`, `30m`, `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = match text.parse::<u64>() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok()),
+    };
+    match parsed {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        Some(_) => Err("must be more than 0".to_owned()),
+        None => Err("expected a time such as `90s`, `30m` or `1h30m`".to_owned()),
+    }
+}

@@ -1,0 +1,246 @@
+//! `ralph run`: settings, agent, prompt, journal and view are put together; then the loop runs.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::looks::line_view;
+use super::runtime;
+use crate::agent::{self, Agent, Delivery, Turn};
+use crate::cli::{Output, Run};
+use crate::config::{self, FileLayer, Layer, Origin, Setting, Settings};
+use crate::error::{UserError, io_reason};
+use crate::journal::{Holder, Journal, Lock, LockError, Store};
+use crate::process::{self, Clocks};
+use crate::run::decide::Policy;
+use crate::run::prompt::Source;
+use crate::run::{Plan, Recorder, run as run_loop, start_error};
+use crate::signals::promise::Rule;
+use crate::transcript::{Choice, Selected, names, select};
+use crate::ui::{Feed, JsonView, View};
+
+/// How long the view may take to show the rest when the run is over.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
+/// Runs the loop and gives its exit code.
+pub fn run(args: Run) -> Result<u8, UserError> {
+    let workspace = std::env::current_dir().map_err(|error| {
+        UserError::usage(format!("the working directory is gone or not accessible: {}", io_reason(&error)))
+            .hint("change to a directory that exists")
+    })?;
+    let output = args.output;
+    let looks_view = || -> Box<dyn View> {
+        match output {
+            Output::Lines => Box::new(line_view(&args.looks)),
+            Output::Json => Box::new(JsonView::new(std::io::stdout())),
+        }
+    };
+    let plan = plan(&args, workspace)?;
+    let unusable = |error: &std::io::Error| {
+        UserError::usage(format!("cannot use `{}`: {}", plan.workspace.join(".ralph").display(), io_reason(error)))
+            .hint("ralph keeps its journal there: make room on the disk or mend the permissions; nothing was run")
+    };
+    let store = Store::open(&plan.workspace).map_err(|error| unusable(&error))?;
+    let mut lock = Lock::take(&store.lock()).map_err(|error| match error {
+        LockError::Held(holder) => held(holder.as_ref(), &plan.workspace),
+        LockError::Io(error) => unusable(&error),
+    })?;
+    let directory = store.create_run().map_err(|error| unusable(&error))?;
+    let journal = Journal::create(&directory.journal()).map_err(|error| unusable(&error))?;
+    lock.sign(&Holder {
+        pid: std::process::id(),
+        run: directory.id.clone(),
+        agent: plan.agent.name.clone(),
+        since: jiff::Timestamp::now(),
+    })
+    .map_err(|error| unusable(&error))?;
+
+    let feed = Feed::start(looks_view(), directory.journal())
+        .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
+    let feed = std::rc::Rc::new(std::cell::RefCell::new(feed));
+    let observer = std::rc::Rc::clone(&feed);
+    let mut recorder = Recorder::new(journal, Box::new(move |appended| observer.borrow_mut().send(appended)));
+    let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder));
+    drop(recorder);
+    if let Some(feed) = std::rc::Rc::into_inner(feed) {
+        feed.into_inner().finish(LAST_LINES);
+    }
+    let finished = finished?;
+    drop(lock);
+    match finished.interrupt {
+        Some(interrupt) => process::die_by(interrupt.number()),
+        None => Ok(finished.outcome.exit_code()),
+    }
+}
+
+/// Who else runs here.
+fn held(holder: Option<&Holder>, workspace: &Path) -> UserError {
+    let place = workspace.display();
+    match holder {
+        Some(Holder { pid, run, agent, since }) => {
+            let since = since.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S");
+            UserError::usage(format!(
+                "another run is active in `{place}`: run {run}, agent `{agent}`, process {pid}, since {since}"
+            ))
+            .hint(format!("wait for it, stop it with `kill -INT {pid}`, or work in another directory"))
+        }
+        None => UserError::usage(format!("another run is active in `{place}`"))
+            .hint("wait for it, or work in another directory"),
+    }
+}
+
+/// Puts everything together; nothing is started yet.
+fn plan(args: &Run, workspace: PathBuf) -> Result<Plan, UserError> {
+    let file = match args.config.clone().or_else(|| config::find(&workspace)) {
+        Some(path) => config::read(&path)?,
+        None => FileLayer::default(),
+    };
+    let settings = flags(args)?.over(file.layer).settle();
+    let agent = choose_agent(args, &settings)?;
+    let timeout = file.timeouts.into_iter().find(|(name, _)| *name == agent.name).map(|(_, timeout)| timeout);
+    let timeout = match (&settings.timeout.origin, timeout) {
+        (Origin::Default, Some(timeout)) => timeout.value,
+        _ => settings.timeout.value,
+    };
+    let transcript = select(&[settings.transcript.value.clone()], agent.dialect).map_err(|error| {
+        UserError::usage(format!("{error} (from {})", settings.transcript.origin))
+            .hint(format!("known: {}", names().join(", ")))
+    })?;
+    let prompt = prompt_source(args, &settings, &agent, &workspace)?;
+    let turn = Turn { prompt: &prompt.read()?, workspace: &workspace, environment: Vec::new() };
+    process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
+    let mut notices = file.warnings;
+    if let Selected::Command(argv) = &transcript {
+        notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
+    }
+    let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);
+    Ok(Plan {
+        transcript,
+        prompt,
+        rule: Rule::new(settings.completion_promise.value.as_deref(), settings.completion_match.value),
+        policy: Policy {
+            max_iterations: settings.max_iterations.value,
+            max_time: positive(settings.max_time.value).unwrap_or(Duration::MAX),
+            max_consecutive_failures: settings.max_consecutive_failures.value,
+            max_wait: settings.max_wait.value,
+        },
+        clocks: Clocks {
+            startup: positive(settings.startup_timeout.value),
+            idle: positive(settings.idle_timeout.value),
+            total: positive(timeout),
+            ..Clocks::default()
+        },
+        notices,
+        agent,
+        workspace,
+    })
+}
+
+/// What flags and environment say. clap has read both; it cannot say which of them spoke.
+fn flags(args: &Run) -> Result<Layer, UserError> {
+    let from = |flag: &'static str, variable: &'static str, value: &str| {
+        if std::env::var(variable).is_ok_and(|set| set == value) {
+            Origin::Environment(variable)
+        } else {
+            Origin::Flag(flag)
+        }
+    };
+    let transcript = match (&args.transcript, &args.transcript_cmd) {
+        (Some(name), _) => {
+            Some(Setting::new(Choice::from(name.as_str()), from("--transcript", "RALPH_TRANSCRIPT", name)))
+        }
+        (None, Some(command)) => {
+            Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
+        }
+        (None, None) => None,
+    };
+    if let Some(marker) = &args.completion
+        && (marker.trim().is_empty() || marker.contains('\n'))
+    {
+        return Err(UserError::usage("`--completion` must be one line that is not empty"));
+    }
+    let agent_command = match &args.agent_cmd {
+        Some(command) => Some(Setting::new(Some(command_line(command)?), Origin::Flag("--agent-cmd"))),
+        None => None,
+    };
+    Ok(Layer {
+        agent: args.agent.as_ref().map(|name| Setting::new(Some(name.clone()), from("--agent", "RALPH_AGENT", name))),
+        agent_command,
+        transcript,
+        max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
+        max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
+        timeout: args.timeout.map(|value| Setting::new(value, Origin::Flag("--timeout"))),
+        idle_timeout: args.idle_timeout.map(|value| Setting::new(value, Origin::Flag("--idle-timeout"))),
+        completion_promise: args
+            .completion
+            .clone()
+            .map(|value| Setting::new(Some(value), Origin::Flag("--completion"))),
+        ..Layer::default()
+    })
+}
+
+/// A command line as an argument vector. What needs a shell gets one; everything else is run directly, so
+/// that a stop reaches the agent itself.
+fn command_line(text: &str) -> Result<Vec<String>, UserError> {
+    const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '~', '#', '\n'];
+    if text.contains(SHELL_SIGNS) && !text.trim().is_empty() {
+        return Ok(["sh", "-c", text].map(str::to_owned).to_vec());
+    }
+    words(text, "--agent-cmd")
+}
+
+fn words(text: &str, flag: &str) -> Result<Vec<String>, UserError> {
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(words),
+        Some(_) => {
+            Err(UserError::usage(format!("`{flag}` is empty")).hint("give a command, such as `'./my-agent.sh --fast'`"))
+        }
+        None => Err(UserError::usage(format!("`{flag}` has an open quote: {text}"))),
+    }
+}
+
+fn choose_agent(args: &Run, settings: &Settings) -> Result<Agent, UserError> {
+    let delivery = || match (settings.prompt_mode.value.as_deref(), &settings.prompt_flag.value) {
+        (Some("arg"), Some(flag)) => Delivery::Flag(flag.clone()),
+        (Some("arg"), None) => Delivery::Positional,
+        _ => Delivery::Stdin,
+    };
+    match (&settings.agent_command, settings.agent.value.as_deref()) {
+        (Setting { value: Some(argv), origin: Origin::Flag(_) }, _) => agent::custom(argv, Delivery::Stdin),
+        (command, Some("custom")) => agent::custom(command.value.as_deref().unwrap_or_default(), delivery()),
+        (_, Some(name)) => agent::find(name),
+        (_, None) => {
+            debug_assert!(args.agent.is_none());
+            Err(UserError::usage("no agent was chosen")
+                .hint("try `--agent demo`, which needs nothing installed")
+                .hint("or run any command: `--agent-cmd './my-agent.sh'`"))
+        }
+    }
+}
+
+fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Path) -> Result<Source, UserError> {
+    if args.words.as_slice() == ["-"] {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map_err(|error| {
+            UserError::usage(format!("cannot read the prompt from standard input: {}", io_reason(&error)))
+        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| UserError::usage("the prompt on standard input is not UTF-8").hint("give it as UTF-8"))?;
+        return Ok(Source::Text { text, from: "standard input".to_owned() });
+    }
+    if !args.words.is_empty() {
+        return Ok(Source::Text { text: args.words.join(" "), from: "command line".to_owned() });
+    }
+    if let Some(path) = args.prompt_file.as_ref().or(settings.prompt_file.value.as_ref()) {
+        return Ok(Source::File(path.clone()));
+    }
+    let usual = [workspace.join("PROMPT.md"), workspace.join(".ralph").join("PROMPT.md")];
+    if let Some(path) = usual.into_iter().find(|path| path.exists()) {
+        return Ok(Source::File(path));
+    }
+    match agent.own_prompt {
+        Some(text) => Ok(Source::Text { text: text.to_owned(), from: format!("built into agent `{}`", agent.name) }),
+        None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
+            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")),
+    }
+}

@@ -1,0 +1,71 @@
+use super::*;
+
+fn read(text: &str) -> Result<FileLayer, UserError> {
+    read_text(Path::new("ralph.yml"), text)
+}
+
+#[test]
+fn the_documents_example_is_read() {
+    let file = read(
+        "cli:\n  backend: custom\n  command: /opt/corp-ai/agent\n  args: [\"--headless\", \"--json\"]\n  prompt_mode: arg\n  \
+         prompt_flag: --prompt\nadapters:\n  custom:\n    timeout: 300\nevent_loop:\n  max_iterations: 7\n",
+    )
+    .unwrap();
+    assert_eq!(file.warnings, Vec::<String>::new());
+    let layer = file.layer;
+    assert_eq!(layer.agent.unwrap().value.unwrap(), "custom");
+    assert_eq!(layer.agent_command.unwrap().value.unwrap(), ["/opt/corp-ai/agent", "--headless", "--json"]);
+    assert_eq!(layer.prompt_mode.unwrap().value.unwrap(), "arg");
+    let max = layer.max_iterations.unwrap();
+    assert_eq!((max.value, max.origin), (7, Origin::File { path: "ralph.yml".into(), line: 11 }));
+    assert_eq!(file.timeouts[0].1.value, Duration::from_secs(300));
+}
+
+#[test]
+fn arguments_before_the_command_make_the_same_command_line() {
+    let file = read("cli:\n  args: [a, 1]\n  command: agent\n").unwrap();
+    assert_eq!(file.layer.agent_command.unwrap().value.unwrap(), ["agent", "a", "1"]);
+}
+
+#[test]
+fn a_transcript_is_a_name_or_a_command() {
+    assert_eq!(read("transcript: rtf1").unwrap().layer.transcript.unwrap().value, Choice::Named("rtf1".into()));
+    let command = Choice::Command(vec!["my filter".into(), "-x".into()]);
+    assert_eq!(read("transcript: {command: \"'my filter' -x\"}").unwrap().layer.transcript.unwrap().value, command);
+    assert_eq!(read("transcript:\n  command: [my filter, -x]").unwrap().layer.transcript.unwrap().value, command);
+}
+
+#[test]
+fn an_unknown_key_is_a_warning_that_points_at_it() {
+    let file = read("cli:\n  backnd: demo\nhat: {}\n").unwrap();
+    assert_eq!(
+        file.warnings[0],
+        "unknown key `cli.backnd`, did you mean `cli.backend`?\n --> ralph.yml:2:3\n  |\n2 |   backnd: demo\n  |   ^"
+    );
+    assert!(file.warnings[1].starts_with("unknown key `hat`\n --> ralph.yml:3:1"));
+}
+
+#[test]
+fn mistakes_point_at_their_place() {
+    for (text, message) in [
+        (
+            "event_loop:\n  max_iterations: many\n",
+            "`event_loop.max_iterations` must be a whole number, found text\n --> ralph.yml:2:19",
+        ),
+        ("event_loop:\n  max_iterations: 0\n", "`event_loop.max_iterations` must be 1 or more\n --> ralph.yml:2:19"),
+        ("cli: 5\n", "`cli` must be a mapping, found a whole number\n --> ralph.yml:1:6"),
+        ("- a\n", "the file must be a mapping of sections, found a list\n --> ralph.yml:1:1"),
+        (
+            "cli:\n  prompt_mode: file\n",
+            "`cli.prompt_mode` must be one of arg, stdin, found `file`\n --> ralph.yml:2:16",
+        ),
+        ("cli:\n  backend: a\n  backend: b\n", "not valid YAML: duplicate"),
+        ("cli:\n\tbackend: a\n", "not valid YAML: tabs disallowed within this context"),
+        ("cli: 'x\n", "not valid YAML: "),
+        ("event_loop:\n  completion_promise: ''\n", "`event_loop.completion_promise` must not be empty"),
+        ("transcript: {cmd: x}\n", "`transcript` must be a name, or a mapping with `command`, found a mapping"),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(error.message.starts_with(message), "{text:?}: {}", error.message);
+    }
+}

@@ -1,0 +1,10 @@
+//! Flags, environment and `ralph.yml` become [`Settings`]; every value knows where it came from.
+//!
+//! Nobody below this room imports it, except the loop, which reads the settings.
+
+mod file;
+mod layer;
+pub mod yaml;
+
+pub use file::{FileLayer, find, read};
+pub use layer::{Layer, Origin, Setting, Settings};

@@ -1,0 +1,16 @@
+//! What happened, on disk before anybody sees it.
+//!
+//! One directory a run: `journal.jsonl` with one record a line, and the raw bytes of each iteration.
+//! Whoever shows a run reads records; nobody else writes here.
+
+pub mod lock;
+pub mod reader;
+pub mod record;
+pub mod store;
+pub mod writer;
+
+pub use lock::{Holder, Lock, LockError};
+pub use reader::Reader;
+pub use record::{Body, Fact, Outcome, Receipt, Record};
+pub use store::{RunDirectory, Store};
+pub use writer::{Journal, Raw};

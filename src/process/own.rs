@@ -1,0 +1,32 @@
+//! What ralph does to its own process: halting with the shell, and dying by the signal that ended it.
+
+use std::path::PathBuf;
+
+use rustix::process::{Signal, getpid, kill_process};
+
+/// This program, for starting it once more; on Linux even when its file was replaced by a newer one meanwhile.
+pub fn own_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ralph"))
+    }
+}
+
+/// Halts this process until the shell lets it go on. The caller has halted its agents before.
+pub fn suspend_self() {
+    // STOP and not TSTP: this program handles TSTP, so that it would come back here.
+    let _ = kill_process(getpid(), Signal::STOP);
+}
+
+/// Ends this process by a Unix signal, so that the shell sees a true death by it.
+#[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
+pub fn die_by(number: i32) -> ! {
+    // SAFETY: plain C calls with valid arguments; no handler of ours runs between them.
+    unsafe {
+        libc::signal(number, libc::SIG_DFL);
+        libc::raise(number);
+    }
+    // The signal was blocked or ignored by whoever started us: tell it by the number.
+    std::process::exit(128 + number)
+}

@@ -1,0 +1,105 @@
+//! Unix signals to ralph itself: the first asks, the second kills, the third leaves.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What the user wants with a Unix signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// SIGINT, Ctrl-C.
+    Int,
+    /// SIGTERM.
+    Term,
+    /// SIGHUP: the terminal is gone.
+    Hup,
+}
+
+impl Interrupt {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Int => "SIGINT",
+            Self::Term => "SIGTERM",
+            Self::Hup => "SIGHUP",
+        }
+    }
+
+    /// Its number, for a true death by it.
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Int => libc::SIGINT,
+            Self::Term => libc::SIGTERM,
+            Self::Hup => libc::SIGHUP,
+        }
+    }
+}
+
+/// What to do about a Unix signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask the agent to stop.
+    Ask,
+    /// Kill it.
+    Kill,
+    /// Leave at once.
+    Leave,
+}
+
+/// Listens for the Unix signals of a whole run.
+#[derive(Debug)]
+pub struct Interrupts {
+    int: Signal,
+    term: Signal,
+    hup: Signal,
+    stop: Signal,
+    count: u32,
+    /// The first one; it decides how ralph dies.
+    first: Option<Interrupt>,
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// Somebody wants the run to end.
+    Interrupt(Interrupt, Action),
+    /// Ctrl-Z.
+    Suspend,
+}
+
+impl Interrupts {
+    /// Begins to listen.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self {
+            int: signal(SignalKind::interrupt())?,
+            term: signal(SignalKind::terminate())?,
+            hup: signal(SignalKind::hangup())?,
+            stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
+            count: 0,
+            first: None,
+        })
+    }
+
+    /// Waits for the next one. Cancel-safe.
+    pub async fn next(&mut self) -> Came {
+        let interrupt = tokio::select! {
+            _ = self.int.recv() => Interrupt::Int,
+            _ = self.term.recv() => Interrupt::Term,
+            _ = self.hup.recv() => Interrupt::Hup,
+            _ = self.stop.recv() => return Came::Suspend,
+        };
+        self.first.get_or_insert(interrupt);
+        self.count += 1;
+        let action = match self.count {
+            1 => Action::Ask,
+            2 => Action::Kill,
+            _ => Action::Leave,
+        };
+        Came::Interrupt(interrupt, action)
+    }
+
+    /// The first one that came.
+    pub const fn first(&self) -> Option<Interrupt> {
+        self.first
+    }
+}

@@ -1,0 +1,208 @@
+//! One iteration: the agent's process from start to end, its bytes kept, its events recorded.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::decide::Report;
+use super::filter::{Did, Filter};
+use super::interrupt::{Action, Came, Interrupts};
+use super::judge::judge;
+use super::reading::{Authority, Reading};
+use super::recorder::{Recorder, unrecorded};
+use crate::error::UserError;
+use crate::event::{Event, Stream};
+use crate::journal::{Fact, Raw, Receipt};
+use crate::process::{self, Clocks, Ended, Invocation, Output, Process, StopReason};
+use crate::signals::promise::Rule;
+use crate::transcript::{Context, Selected, dialect};
+
+/// What an iteration needs to know.
+pub struct Iteration<'a> {
+    /// Its number.
+    pub number: u32,
+    /// The most there will be.
+    pub of: u32,
+    /// What to run.
+    pub invocation: Invocation,
+    /// How long it may take.
+    pub clocks: Clocks,
+    /// Whose time the total clock tells.
+    pub total_clock: TotalClock,
+    /// How long the prompt is.
+    pub prompt_bytes: usize,
+    /// What reads its output.
+    pub transcript: &'a Selected,
+    /// What the adapter is told.
+    pub context: Context,
+    /// The completion rule.
+    pub rule: &'a Rule,
+    /// Where the raw bytes go.
+    pub raw: PathBuf,
+    /// Where it works.
+    pub workspace: &'a Path,
+}
+
+/// Whose time is up when the total clock strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TotalClock {
+    /// The iteration took too long.
+    Iteration,
+    /// The whole run has no time left.
+    Run,
+}
+
+/// An iteration that is over.
+#[derive(Debug)]
+pub struct Played {
+    /// For the decision.
+    pub report: Report,
+    /// For the journal.
+    pub receipt: Receipt,
+}
+
+/// Leaves at once: the third Unix signal.
+#[derive(Debug)]
+pub enum Halt {
+    /// Something that must end the run.
+    Error(UserError),
+    /// The user wants out now.
+    Leave,
+}
+
+impl From<UserError> for Halt {
+    fn from(error: UserError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Iteration<'_> {
+    /// Plays it to its end.
+    pub async fn play(self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<Played, Halt> {
+        let mut raw = Raw::create(&self.raw, self.number).map_err(|error| unrecorded(&error))?;
+        let (reading_dialect, authority, mut filter) = match self.transcript {
+            Selected::Dialect(chosen) if chosen.name == "rtf1" => (*chosen, Authority::Agent, None),
+            Selected::Dialect(chosen) => (*chosen, Authority::Adapter, None),
+            Selected::Command(argv) => {
+                let rtf1 = dialect("rtf1").ok_or_else(|| UserError::failed("the dialect `rtf1` is missing"))?;
+                (rtf1, Authority::Adapter, Some(Filter::start(argv, self.workspace)?))
+            }
+        };
+        let mut reading = Reading::new(reading_dialect, authority, &self.context, self.rule);
+        let mut process =
+            process::start(self.invocation, self.clocks).map_err(|error| super::explain::start_error(&error))?;
+        recorder.fact(Fact::IterationStart {
+            iteration: self.number,
+            of: self.of,
+            pid: Some(process.pid()),
+            prompt_bytes: self.prompt_bytes,
+        })?;
+        let mut events = Vec::new();
+        let mut interrupted = false;
+        let ended = loop {
+            let next = tokio::select! {
+                biased;
+                came = interrupts.next() => Next::Came(came),
+                output = process.next(), if Filter::has_room(filter.as_ref()) => match output {
+                    Output::Bytes { from, bytes } => {
+                        raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
+                        match (&mut filter, from) {
+                            (Some(filter), Stream::Stdout) => filter.feed(bytes),
+                            _ => reading.push(from, bytes, &mut events),
+                        }
+                        Next::Read(from)
+                    }
+                    Output::Ended(ended) => Next::Ended(ended),
+                },
+                did = Filter::next(&mut filter) => Next::Filtered(did),
+            };
+            match next {
+                Next::Read(from) => record(recorder, self.number, from, &mut events)?,
+                Next::Filtered(did) => {
+                    filtered(did, &mut reading, &mut events);
+                    record(recorder, self.number, Stream::Stdout, &mut events)?;
+                }
+                Next::Came(Came::Suspend) => suspend(&mut process),
+                Next::Came(Came::Interrupt(interrupt, action)) => {
+                    interrupted = true;
+                    let done = match action {
+                        Action::Ask => "asked the agent to stop",
+                        Action::Kill => "killed the agent",
+                        Action::Leave => "left at once",
+                    };
+                    let unix_signal = interrupt.name().to_owned();
+                    recorder.fact(Fact::Interrupt { unix_signal, action: done.to_owned() })?;
+                    match action {
+                        Action::Ask => process.stop(StopReason::Asked),
+                        Action::Kill => process.kill(),
+                        Action::Leave => return Err(Halt::Leave),
+                    }
+                }
+                Next::Ended(ended) => break ended,
+            }
+            if reading.tally.turn_end.is_some() {
+                process.turn_ended();
+            }
+        };
+        if let Some(filter) = filter {
+            for did in filter.finish().await {
+                filtered(did, &mut reading, &mut events);
+                record(recorder, self.number, Stream::Stdout, &mut events)?;
+            }
+        }
+        for (from, mut rest) in reading.finish(Some(ended.exit)) {
+            record(recorder, self.number, from, &mut rest)?;
+        }
+        let mut played = played(self.number, reading, &ended, interrupted);
+        played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
+        Ok(played)
+    }
+}
+
+enum Next {
+    Came(Came),
+    Filtered(Did),
+    Read(Stream),
+    Ended(Ended),
+}
+
+fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
+    match did {
+        Did::Printed(bytes) => reading.push(Stream::Stdout, &bytes, events),
+        Did::Event(event) => reading.add(event, events),
+    }
+}
+
+fn record(recorder: &mut Recorder, iteration: u32, from: Stream, events: &mut Vec<Event>) -> Result<(), UserError> {
+    events.drain(..).try_for_each(|event| recorder.event(iteration, from, event))
+}
+
+/// Ctrl-Z: the agent halts with its clocks, then ralph itself, until the shell lets it go on.
+fn suspend(process: &mut Process) {
+    process.pause();
+    process::suspend_self();
+    process.resume();
+}
+
+fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Played {
+    let authority = reading.authority();
+    let (tally, signal) = reading.signal();
+    let judgement = judge(&tally, authority, ended, Timestamp::now());
+    let receipt = Receipt {
+        iteration: number,
+        success: judgement.failure.is_none(),
+        ended: judgement.ended.clone(),
+        class: judgement.failure.as_ref().map(|failure| failure.class),
+        duration_ms: u64::try_from(ended.active.as_millis()).unwrap_or(u64::MAX),
+        usage: tally.usage,
+        tools: tally.tools,
+        tools_failed: tally.tools_failed,
+        unparsed: tally.unparsed,
+        session: tally.session,
+        left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),
+    };
+    Played {
+        report: Report { failure: judgement.failure, signal, interrupted, out_of_time: false, ended: judgement.ended },
+        receipt,
+    }
+}

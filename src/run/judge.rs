@@ -1,0 +1,153 @@
+//! Did the iteration succeed? And if not, what kind of failure was it? Pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::decide::Failure;
+use super::reading::{Authority, Tally};
+use crate::event::FailureClass;
+use crate::process::{Ended, Exit, StopReason};
+
+/// How an iteration ended, in words and as a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// In words, for the receipt and the next prompt.
+    pub ended: String,
+    /// `None`: it succeeded.
+    pub failure: Option<Failure>,
+}
+
+/// Judges by the dialect's terminal event where it has one, else by the exit.
+pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: Timestamp) -> Judgement {
+    let how = how_it_ended(ended);
+    if let Some(trouble) = &tally.unread {
+        return failed(tally, trouble.clone(), now);
+    }
+    match (&tally.turn_end, authority) {
+        // What the agent's own stream says was its last word: exit code and our stop afterwards do not matter.
+        (Some((Some(true), _)), Authority::Adapter) => return Judgement { ended: "success".to_owned(), failure: None },
+        (Some((Some(false), reason)), _) => {
+            let reason = reason.as_deref().unwrap_or("no reason given");
+            return failed(tally, format!("the agent reports a failure: {reason}"), now);
+        }
+        _ => {}
+    }
+    let by_itself = matches!(ended.stopped, None | Some(StopReason::AfterEnd));
+    if by_itself && ended.exit.success() {
+        if !tally.spoke {
+            return failed(tally, format!("{how}, but said nothing"), now);
+        }
+        return Judgement { ended: how, failure: None };
+    }
+    failed(tally, how, now)
+}
+
+fn failed(tally: &Tally, ended: String, now: Timestamp) -> Judgement {
+    let (class, message, retry_after) = match &tally.error {
+        Some(told) if told.message == ended => (told.class, ended.clone(), told.wait(now)),
+        Some(told) => (told.class, format!("{ended}: {}", told.message), told.wait(now)),
+        None => {
+            let detail = tally.stderr.back().map_or_else(String::new, |line| format!(": {line}"));
+            (FailureClass::Agent, format!("{ended}{detail}"), None)
+        }
+    };
+    Judgement { ended, failure: Some(Failure { class, message, retry_after }) }
+}
+
+impl super::reading::Told {
+    /// How long from now until the limit is over.
+    fn wait(&self, now: Timestamp) -> Option<Duration> {
+        let resets = self.resets_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
+        match (resets, self.retry_after_ms) {
+            (Some(at), _) => Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)),
+            (None, Some(milliseconds)) => Some(Duration::from_millis(milliseconds)),
+            (None, None) => None,
+        }
+    }
+}
+
+fn how_it_ended(ended: &Ended) -> String {
+    let seconds = ended.active.as_secs();
+    match ended.stopped {
+        Some(StopReason::Startup) => format!("no output within {seconds} s of the start, stopped"),
+        Some(StopReason::Idle) => format!("no output and no work for too long, stopped after {seconds} s"),
+        Some(StopReason::Total) => format!("timed out after {seconds} s"),
+        Some(StopReason::Asked) => "stopped by the user".to_owned(),
+        Some(StopReason::AfterEnd) | None => match ended.exit {
+            Exit::Code(code) => format!("exit code {code}"),
+            Exit::Signal(number) => format!("killed by Unix signal {number}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::reading::Told;
+
+    fn ended(exit: Exit, stopped: Option<StopReason>) -> Ended {
+        Ended {
+            exit,
+            stopped,
+            left_behind: Vec::new(),
+            survivors: Vec::new(),
+            pipes_closed: true,
+            active: Duration::from_secs(7),
+            first_byte: None,
+        }
+    }
+
+    fn succeeded(turn_end: Option<Option<bool>>, authority: Authority, ended: &Ended) -> bool {
+        let turn_end = turn_end.map(|success| (success, None));
+        let tally = Tally { turn_end, spoke: true, ..Tally::default() };
+        judge(&tally, authority, ended, Timestamp::UNIX_EPOCH).failure.is_none()
+    }
+
+    #[test]
+    fn the_dialects_word_comes_before_the_exit_code() {
+        use Authority::{Adapter, Agent};
+        let zero = ended(Exit::Code(0), None);
+        let one = ended(Exit::Code(1), None);
+        let after_end = ended(Exit::Signal(15), Some(StopReason::AfterEnd));
+        let timeout = ended(Exit::Code(0), Some(StopReason::Total));
+        for (turn_end, authority, ended, expected) in [
+            (None, Adapter, &zero, true),
+            (None, Adapter, &one, false),
+            (None, Adapter, &timeout, false),
+            (None, Adapter, &after_end, false),
+            (Some(Some(true)), Adapter, &one, true),
+            (Some(Some(true)), Adapter, &after_end, true),
+            (Some(Some(false)), Adapter, &zero, false),
+            (Some(None), Adapter, &zero, true),
+            (Some(Some(true)), Agent, &zero, true),
+            (Some(Some(true)), Agent, &one, false),
+            (Some(Some(false)), Agent, &zero, false),
+        ] {
+            assert_eq!(succeeded(turn_end, authority, ended), expected, "{turn_end:?} {authority:?} {ended:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_answer_is_a_failure() {
+        let judgement =
+            judge(&Tally::default(), Authority::Adapter, &ended(Exit::Code(0), None), Timestamp::UNIX_EPOCH);
+        assert_eq!(judgement.ended, "exit code 0, but said nothing");
+        assert_eq!(judgement.failure.unwrap().class, FailureClass::Agent);
+    }
+
+    #[test]
+    fn a_told_error_gives_the_class_and_the_wait() {
+        let told = Told {
+            class: FailureClass::RateLimit,
+            message: "limit".into(),
+            resets_at: Some("1970-01-01T00:01:00Z".into()),
+            retry_after_ms: None,
+        };
+        let tally = Tally { error: Some(told), spoke: true, ..Tally::default() };
+        let failure =
+            judge(&tally, Authority::Adapter, &ended(Exit::Code(1), None), Timestamp::UNIX_EPOCH).failure.unwrap();
+        assert_eq!((failure.class, failure.retry_after), (FailureClass::RateLimit, Some(Duration::from_secs(60))));
+        assert_eq!(failure.message, "exit code 1: limit");
+    }
+}

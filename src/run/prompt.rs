@@ -1,0 +1,137 @@
+//! The prompt of an iteration: the user's words, read anew each time, and what the loop adds to them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::{UserError, io_reason};
+
+/// Where the user's words come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Given once: words on the command line, standard input, or the agent's own.
+    Text {
+        /// The words.
+        text: String,
+        /// Where they came from, for the journal.
+        from: String,
+    },
+    /// A file that is read before each iteration, so that it can be changed under way.
+    File(PathBuf),
+}
+
+impl Source {
+    /// Where the words come from.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Text { from, .. } => from.clone(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// The user's words as they are now.
+    pub fn read(&self) -> Result<String, UserError> {
+        match self {
+            Self::Text { text, from } => checked(text.clone(), from),
+            Self::File(path) => read_file(path),
+        }
+    }
+}
+
+fn read_file(path: &Path) -> Result<String, UserError> {
+    let name = path.display();
+    let bytes = std::fs::read(path).map_err(|error| {
+        UserError::usage(format!("cannot read the prompt file `{name}`: {}", io_reason(&error)))
+            .hint("give another file with `-P FILE`, or the prompt itself as words: `ralph run \"…\"`")
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        UserError::usage(format!("the prompt file `{name}` is not UTF-8: line {line}, byte {at}"))
+            .hint("save the file as UTF-8")
+    })?;
+    checked(text, &format!("`{name}`"))
+}
+
+fn checked(text: String, from: &str) -> Result<String, UserError> {
+    if text.trim().is_empty() {
+        return Err(UserError::usage(format!("the prompt is empty ({from})")).hint("say what the agent shall do"));
+    }
+    if text.contains('\0') {
+        return Err(UserError::usage(format!("the prompt has a NUL byte ({from})")).hint("remove it"));
+    }
+    Ok(text)
+}
+
+/// What the loop tells the agent beside the user's words.
+#[derive(Clone, Debug, Default)]
+pub struct LoopContext<'a> {
+    /// Which iteration this is.
+    pub iteration: u32,
+    /// The most there will be.
+    pub of: u32,
+    /// How the last one ended.
+    pub last: Option<&'a str>,
+    /// What else the agent should hear about it, such as a near miss.
+    pub remark: Option<&'a str>,
+    /// The completion marker, when the user's words do not speak of one.
+    pub marker: Option<&'a str>,
+}
+
+/// The prompt as it is sent. The marker never stands on a line of its own here: an agent that repeats its
+/// prompt must not look like one that is done.
+pub fn compose(words: &str, context: &LoopContext<'_>) -> String {
+    let mut prompt = words.trim_end().to_owned();
+    let _ = write!(prompt, "\n\n---\nLoop: this is iteration {} of at most {}.", context.iteration, context.of);
+    if let Some(last) = context.last {
+        let _ = write!(prompt, " The last iteration ended with: {last}.");
+    }
+    prompt.push_str(" Earlier work is in the working directory.\n");
+    if let Some(remark) = context.remark {
+        let _ = writeln!(prompt, "Note: {remark}");
+    }
+    if let Some(marker) = context.marker {
+        let _ = writeln!(
+            prompt,
+            "When all of the work is done and checked, end your last message with {marker} on a line of its own. \
+             Do not write it before."
+        );
+    }
+    prompt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loops_part_follows_the_users_words() {
+        let context = LoopContext {
+            iteration: 2,
+            of: 20,
+            last: Some("exit code 1"),
+            remark: Some("be exact"),
+            marker: Some("<promise>COMPLETE</promise>"),
+        };
+        assert_eq!(
+            compose("Mend it.\n\n", &context),
+            "Mend it.\n\n---\nLoop: this is iteration 2 of at most 20. The last iteration ended with: exit code 1. \
+             Earlier work is in the working directory.\nNote: be exact\nWhen all of the work is done and checked, end \
+             your last message with <promise>COMPLETE</promise> on a line of its own. Do not write it before.\n"
+        );
+    }
+
+    #[test]
+    fn repeating_the_loops_part_is_never_completion() {
+        use crate::event::{Event, Messages, Tag};
+        use crate::signals::{Signal, promise};
+        let rule = promise::Rule::new(None, promise::Match::LastLine);
+        let context = LoopContext { marker: Some(rule.told()), ..LoopContext::default() };
+        let prompt = compose("x", &context);
+        let lines: Vec<&str> = prompt.lines().collect();
+        for end in 1..=lines.len() {
+            let mut watch = promise::Watch::new(rule.clone(), Messages::Lines);
+            lines[..end].iter().for_each(|line| watch.see(&Event::text(Tag::Ai, *line)));
+            assert!(!matches!(watch.end(), Some(Signal::Complete { .. })), "{:?}", &lines[..end]);
+        }
+    }
+}

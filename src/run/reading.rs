@@ -1,0 +1,225 @@
+//! Reads one iteration's output: bytes to lines to events, and what they add up to.
+//!
+//! No I/O and no clock: the iteration feeds it and records what comes out.
+
+use std::collections::VecDeque;
+
+use crate::event::{Event, FailureClass, Known, Status, Stream, Usage};
+use crate::process::{Exit, Line, Lines};
+use crate::signals::Signal;
+use crate::signals::promise::{Rule, Watch};
+use crate::transcript::{Adapter, Context, Dialect};
+
+/// How many last lines are searched for the reason of a failure.
+const LAST_LINES: usize = 20;
+
+/// Whether the dialect's own word about the turn is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authority {
+    /// An adapter's: it counts.
+    Adapter,
+    /// The agent writes its own events (RTF1): its word about success needs the exit code beside it.
+    Agent,
+}
+
+/// An error event, as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What kind.
+    pub class: FailureClass,
+    /// In the agent's words.
+    pub message: String,
+    /// When a limit ends, RFC 3339.
+    pub resets_at: Option<String>,
+    /// How long until it ends.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// What the events of an iteration add up to.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// What was spent.
+    pub usage: Usage,
+    /// Tools started.
+    pub tools: u32,
+    /// Tools that failed.
+    pub tools_failed: u32,
+    /// Lines not understood.
+    pub unparsed: u32,
+    /// The session.
+    pub session: Option<String>,
+    /// The terminal event, once it came from the stream itself.
+    pub turn_end: Option<(Option<bool>, Option<String>)>,
+    /// The last error event.
+    pub error: Option<Told>,
+    /// The last lines of standard error.
+    pub stderr: VecDeque<String>,
+    /// True when anything was said or done on standard output.
+    pub spoke: bool,
+    /// What went wrong with reading the output, so that nobody knows what the agent really said.
+    pub unread: Option<String>,
+}
+
+/// One iteration's reader.
+pub struct Reading {
+    adapter: Box<dyn Adapter>,
+    authority: Authority,
+    watch: Watch,
+    stdout: Lines,
+    stderr: Lines,
+    /// Everything counted so far.
+    pub tally: Tally,
+}
+
+impl Reading {
+    /// A reader for one iteration.
+    pub fn new(dialect: &Dialect, authority: Authority, context: &Context, rule: &Rule) -> Self {
+        Self {
+            adapter: (dialect.adapter)(context),
+            authority,
+            watch: Watch::new(rule.clone(), dialect.messages),
+            stdout: Lines::default(),
+            stderr: Lines::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Whether the dialect's own word about the turn is believed.
+    pub const fn authority(&self) -> Authority {
+        self.authority
+    }
+
+    /// Takes bytes; gives the events they finish.
+    pub fn push(&mut self, from: Stream, bytes: &[u8], out: &mut Vec<Event>) {
+        let first = out.len();
+        match from {
+            Stream::Stdout => self.stdout.push(bytes, |line| self.adapter.line(line, out)),
+            Stream::Stderr => {
+                let tally = &mut self.tally;
+                self.stderr.push(bytes, |line| {
+                    tally.keep(line);
+                    self.adapter.stderr(line, out);
+                });
+            }
+        }
+        self.count(from, &out[first..]);
+        join_fragments(out, first);
+    }
+
+    /// Takes an event that is not from the agent's own lines.
+    pub fn add(&mut self, event: Event, out: &mut Vec<Event>) {
+        if let Event::Meta { meta } = &event
+            && let Some(Known::Error { message, .. }) = meta.known()
+        {
+            self.tally.unread = Some(message);
+        }
+        self.count(Stream::Stdout, std::slice::from_ref(&event));
+        out.push(event);
+    }
+
+    /// The streams are over: gives what was still held back, for each stream.
+    pub fn finish(&mut self, exit: Option<Exit>) -> [(Stream, Vec<Event>); 3] {
+        let turn_end = self.tally.turn_end.clone();
+        let mut rest = [(Stream::Stdout, Vec::new()), (Stream::Stderr, Vec::new()), (Stream::Stdout, Vec::new())];
+        self.stdout.finish(|line| self.adapter.line(line, &mut rest[0].1));
+        self.stderr.finish(|line| {
+            self.tally.keep(line);
+            self.adapter.stderr(line, &mut rest[1].1);
+        });
+        self.count(Stream::Stdout, &rest[0].1);
+        self.count(Stream::Stderr, &rest[1].1);
+        let turn_end = self.tally.turn_end.clone().or(turn_end);
+        self.adapter.end(exit, &mut rest[2].1);
+        self.count(Stream::Stdout, &rest[2].1);
+        if let Some((Some(true) | None, _)) = self.tally.turn_end
+            && turn_end.is_none()
+        {
+            // Made up at the end of the stream: no word of the agent, so that the exit code decides.
+            self.tally.turn_end = None;
+        }
+        rest
+    }
+
+    /// What the agent said to the loop.
+    pub fn signal(self) -> (Tally, Option<Signal>) {
+        (self.tally, self.watch.end())
+    }
+
+    fn count(&mut self, from: Stream, events: &[Event]) {
+        for event in events {
+            if from == Stream::Stdout {
+                self.watch.see(event);
+            }
+            self.tally.see(from, event);
+        }
+    }
+}
+
+impl Tally {
+    fn see(&mut self, from: Stream, event: &Event) {
+        match event {
+            Event::Text { .. } | Event::ToolOutput { .. } => self.spoke |= from == Stream::Stdout,
+            Event::ToolStart { .. } => {
+                self.spoke = true;
+                self.tools += 1;
+            }
+            Event::ToolEnd { tool, .. } => self.tools_failed += u32::from(tool.status == Status::Fail),
+            Event::Usage { usage } => self.usage.add(usage),
+            Event::Meta { meta } => match meta.known() {
+                Some(Known::Session { id }) => self.session = Some(id),
+                Some(Known::Unparsed { .. } | Known::ParseError { .. }) => self.unparsed += 1,
+                Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
+                Some(Known::Error { class, message, resets_at, retry_after_ms, .. }) => {
+                    self.error = Some(Told { class, message, resets_at, retry_after_ms });
+                }
+                _ => {}
+            },
+        }
+    }
+
+    fn keep(&mut self, line: Line<'_>) {
+        if line.bytes.trim_ascii().is_empty() {
+            return;
+        }
+        if self.stderr.len() == LAST_LINES {
+            self.stderr.pop_front();
+        }
+        let end = line.bytes.len().min(2000);
+        self.stderr.push_back(String::from_utf8_lossy(&line.bytes[..end]).into_owned());
+    }
+}
+
+/// Joins fragments that came together, so that a burst of them is one record. Nothing is lost by it: fragments
+/// append to their message by definition.
+fn join_fragments(events: &mut Vec<Event>, first: usize) {
+    let mut joined: Vec<Event> = Vec::with_capacity(events.len() - first);
+    for event in events.drain(first..) {
+        if let Event::Text { tag, text, delta: true, parent } = &event
+            && let Some(Event::Text { tag: before, text: open, delta: true, parent: same }) = joined.last_mut()
+            && tag == before
+            && parent == same
+        {
+            open.push_str(text);
+        } else {
+            joined.push(event);
+        }
+    }
+    events.append(&mut joined);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Tag;
+
+    #[test]
+    fn fragments_of_one_message_become_one_record() {
+        let ai = |text| Event::delta(Tag::Ai, text);
+        let mut events = vec![Event::text(Tag::Ai, "whole"), ai("a"), ai("b"), Event::delta(Tag::Think, "t"), ai("c")];
+        events.push(ai("d").within("x"));
+        join_fragments(&mut events, 1);
+        let expected =
+            [Event::text(Tag::Ai, "whole"), ai("ab"), Event::delta(Tag::Think, "t"), ai("c"), ai("d").within("x")];
+        assert_eq!(events, expected);
+    }
+}

@@ -1,0 +1,31 @@
+//! What events mean to the loop. Pure: no I/O, no clock.
+
+pub mod markdown;
+pub mod promise;
+
+use serde::{Deserialize, Serialize};
+
+/// What an agent said to the loop in its last words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "signal", rename_all = "snake_case")]
+pub enum Signal {
+    /// It claims that the work is done.
+    Complete {
+        /// The marker it used.
+        marker: String,
+    },
+    /// It asks for another plan.
+    Replan {
+        /// The marker it used.
+        marker: String,
+    },
+    /// A marker was seen where it does not count.
+    NearMiss {
+        /// The marker.
+        marker: String,
+        /// Why it does not count.
+        reason: String,
+        /// The line it stands in.
+        line: String,
+    },
+}

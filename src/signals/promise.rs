@@ -1,0 +1,362 @@
+//! Did the agent say that it is done? The completion rule of the design, exactly.
+//!
+//! A marker counts only in the agent's own words, in its last message, on the last line that is not
+//! empty, alone or after a finished sentence. Everything else is at most a near miss. This file must never
+//! look at thinking, tool output, stderr or an echo of the prompt.
+
+use memchr::memmem;
+
+use super::Signal;
+use super::markdown::{
+    Fences, heading_mark_free, is_block_quote, is_emphasis, is_invisible, list_mark_free, trim_end, trim_start,
+};
+use crate::event::{Event, Messages, Tag};
+
+/// The completion markers that are known when none is configured.
+pub const COMPLETION: [&str; 4] =
+    ["LOOP_COMPLETE", "<promise>COMPLETE</promise>", "<<<RALPHEX:COMPLETED>>>", "<<<RALPHEX:ALL_TASKS_DONE>>>"];
+
+/// Asks for another plan.
+pub const REPLAN: &str = "<promise>REPLAN</promise>";
+
+/// Markers that complete other kinds of runs; here they are near misses.
+const OF_OTHER_RUNS: [&str; 3] =
+    ["<<<RALPHEX:REVIEW_DONE>>>", "<<<RALPHEX:CODEX_REVIEW_DONE>>>", "<<<RALPHEX:PLAN_READY>>>"];
+
+/// What a sentence ends with, so that a marker may follow it on the same line.
+const SENTENCE_ENDS: [char; 5] = ['.', '!', '。', '！', '✅'];
+
+/// A line longer than this is kept by its two ends; the rule needs no more.
+const LONGEST_LINE: usize = 128 * 1024;
+const KEPT_HEAD: usize = 1024;
+const KEPT_TAIL: usize = 64 * 1024;
+
+/// Where in the agent's words a marker counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Match {
+    /// On the last line of the last message.
+    #[default]
+    LastLine,
+    /// Anywhere in the agent's words.
+    Anywhere,
+}
+
+/// The rule as configured.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    completion: Vec<String>,
+    place: Match,
+}
+
+impl Rule {
+    /// The known markers, or only the given one.
+    pub fn new(completion_promise: Option<&str>, place: Match) -> Self {
+        let completion = match completion_promise {
+            Some(marker) => vec![marker.trim().to_owned()],
+            None => COMPLETION.map(str::to_owned).to_vec(),
+        };
+        Self { completion, place }
+    }
+
+    /// The marker to tell an agent about.
+    pub fn told(&self) -> &str {
+        match self.completion.as_slice() {
+            [only] => only,
+            _ => COMPLETION[1],
+        }
+    }
+
+    /// True when a text, such as the prompt, speaks of a completion marker already.
+    pub fn is_mentioned_in(&self, text: &str) -> bool {
+        self.completion.iter().any(|marker| text.contains(marker.as_str()))
+    }
+
+    /// Every marker, completion first.
+    fn markers(&self) -> impl Iterator<Item = &str> {
+        self.completion.iter().map(String::as_str).chain([REPLAN]).chain(OF_OTHER_RUNS)
+    }
+
+    fn signal(&self, marker: &str) -> Option<Signal> {
+        let marker_text = marker.to_owned();
+        if self.completion.iter().any(|known| known == marker) {
+            Some(Signal::Complete { marker: marker_text })
+        } else if marker == REPLAN {
+            Some(Signal::Replan { marker: marker_text })
+        } else {
+            None
+        }
+    }
+}
+
+/// Watches the events of one iteration.
+#[derive(Debug)]
+pub struct Watch {
+    rule: Rule,
+    messages: Messages,
+    /// The newest message; it may have no words yet.
+    message: Message,
+    /// Fragments and lines still append to it.
+    open: bool,
+    /// The message before it, as long as the newest has no words.
+    previous: Option<Message>,
+    /// A tool that started after the last message.
+    tool_after: Option<String>,
+    /// The last marker in an earlier message.
+    earlier: Option<(String, String)>,
+    /// For [`Match::Anywhere`]: what was found, and the end of what was searched.
+    anywhere: Option<Signal>,
+    searched_tail: String,
+}
+
+impl Watch {
+    /// A watch for one iteration of an agent whose dialect has such messages.
+    pub fn new(rule: Rule, messages: Messages) -> Self {
+        Self {
+            rule,
+            messages,
+            message: Message::default(),
+            open: false,
+            previous: None,
+            tool_after: None,
+            earlier: None,
+            anywhere: None,
+            searched_tail: String::new(),
+        }
+    }
+
+    /// Takes the next event of standard output. Events of standard error must not come here.
+    pub fn see(&mut self, event: &Event) {
+        match event {
+            Event::Text { parent: Some(_), .. } => {}
+            Event::Text { tag: Tag::Ai, text, delta, .. } => self.words(text, *delta),
+            Event::Text { tag: Tag::Sys | Tag::Prompt, .. } if self.messages == Messages::Lines => {}
+            Event::Text { delta, .. } => self.open &= self.messages == Messages::Whole && *delta,
+            Event::ToolStart { tool, .. } => {
+                self.open = false;
+                self.tool_after = Some(tool.name.clone());
+            }
+            Event::ToolOutput { .. } | Event::ToolEnd { .. } => self.open = false,
+            Event::Usage { .. } | Event::Meta { .. } => self.open &= self.messages == Messages::Lines,
+        }
+    }
+
+    /// The iteration is over: what did the agent say to the loop?
+    pub fn end(mut self) -> Option<Signal> {
+        if let Some(signal) = self.anywhere {
+            return Some(signal);
+        }
+        let near_miss = |marker: &str, reason: &str, line: &str| {
+            let line = trim_end(trim_start(line));
+            Some(Signal::NearMiss { marker: marker.to_owned(), reason: reason.to_owned(), line: shortened(line) })
+        };
+        let mut message = if self.message.has_words { self.message } else { self.previous.take()? };
+        message.end_line(&self.rule);
+        let (lines, last) = (message.seen, message.last);
+        let closing = self.rule.markers().find(|marker| closes(&last.text, marker, &self.rule));
+        if let Some(marker) = closing.or_else(|| self.rule.markers().find(|marker| resembles(&last.text, marker))) {
+            let reason = if last.fenced {
+                "it stands in a code block"
+            } else if is_block_quote(&last.text) {
+                "it is quoted"
+            } else if !last.text.replace("\\_", "_").contains(marker) {
+                "it is not written exactly"
+            } else if closing.is_none() {
+                "it does not stand alone or after a finished sentence"
+            } else if let Some(tool) = &self.tool_after {
+                return near_miss(marker, &format!("the agent went on working afterwards (tool `{tool}`)"), &last.text);
+            } else if let Some(signal) = self.rule.signal(marker) {
+                return Some(signal);
+            } else {
+                "it ends another kind of run"
+            };
+            return near_miss(marker, reason, &last.text);
+        }
+        let (marker, line, reason) = match (lines, self.earlier) {
+            (Some((marker, line)), _) => (marker, line, "it is not on the last line"),
+            (None, Some((marker, line))) => (marker, line, "it is not in the last message"),
+            (None, None) => return None,
+        };
+        near_miss(&marker, reason, &line)
+    }
+
+    fn words(&mut self, text: &str, delta: bool) {
+        if self.rule.place == Match::Anywhere {
+            self.search_anywhere(text, delta);
+        }
+        let joins = self.open && (delta || self.messages == Messages::Lines);
+        if !joins {
+            let before = std::mem::take(&mut self.message);
+            if before.has_words {
+                self.previous = Some(before);
+            }
+        } else if !delta {
+            self.message.push("\n", &self.rule);
+        }
+        self.message.push(text, &self.rule);
+        self.open = delta || self.messages == Messages::Lines;
+        if self.message.has_words {
+            self.tool_after = None;
+            if let Some(previous) = self.previous.take() {
+                self.earlier = previous.into_marker(&self.rule).or(self.earlier.take());
+            }
+        }
+    }
+
+    fn search_anywhere(&mut self, text: &str, delta: bool) {
+        if !delta {
+            self.searched_tail.clear();
+        }
+        self.searched_tail.push_str(text);
+        for marker in self.rule.completion.iter().map(String::as_str).chain([REPLAN]) {
+            if memmem::find(self.searched_tail.as_bytes(), marker.as_bytes()).is_some() {
+                self.anywhere = self.rule.signal(marker);
+            }
+        }
+        let longest = self.rule.completion.iter().map(String::len).chain([REPLAN.len()]).max().unwrap_or(0);
+        cut_front(&mut self.searched_tail, longest);
+    }
+}
+
+/// The part of a message that the rule needs.
+#[derive(Debug, Default)]
+struct Message {
+    has_words: bool,
+    fences: Fences,
+    /// The line that is being said.
+    partial: String,
+    /// The last line that is not empty, once it is over.
+    last: LastLine,
+    /// A marker on a line before the last one.
+    seen: Option<(String, String)>,
+}
+
+#[derive(Debug, Default)]
+struct LastLine {
+    text: String,
+    fenced: bool,
+}
+
+impl Message {
+    fn push(&mut self, text: &str, rule: &Rule) {
+        self.has_words |= !text.chars().all(is_invisible);
+        let mut rest = text;
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
+            self.partial.push_str(&rest[..end]);
+            rest = &rest[end + 1..];
+            self.end_line(rule);
+        }
+        self.partial.push_str(rest);
+        if self.partial.len() > LONGEST_LINE {
+            let mut tail = self.partial.clone();
+            cut_front(&mut tail, KEPT_TAIL);
+            let head = floor_boundary(&self.partial, KEPT_HEAD);
+            self.partial.truncate(head);
+            self.partial.push_str(&tail);
+        }
+    }
+
+    fn end_line(&mut self, rule: &Rule) {
+        let line = std::mem::take(&mut self.partial);
+        if line.chars().all(is_invisible) {
+            return;
+        }
+        let fenced = self.fences.line(&line);
+        let before = std::mem::replace(&mut self.last, LastLine { text: line, fenced });
+        if let Some(marker) = rule.markers().find(|marker| before.text.contains(marker)) {
+            self.seen = Some((marker.to_owned(), before.text));
+        }
+    }
+
+    /// The message is over, and not the last one: the last marker in it, with its line.
+    fn into_marker(mut self, rule: &Rule) -> Option<(String, String)> {
+        self.end_line(rule);
+        let last = self.last.text;
+        match rule.markers().find(|marker| last.contains(marker)) {
+            Some(marker) => Some((marker.to_owned(), last)),
+            None => self.seen,
+        }
+    }
+}
+
+/// True when the line ends with the marker, alone or after a finished sentence.
+fn closes(line: &str, marker: &str, rule: &Rule) -> bool {
+    let unescaped = line.replace("\\_", "_");
+    [line, &unescaped].iter().any(|line| {
+        let Some(mut before) = before_marker(line, marker) else { return false };
+        while let Some(earlier) = rule.markers().find_map(|marker| before_marker(before, marker)) {
+            before = earlier;
+        }
+        let before = trim_end(before).trim_end_matches(|character| is_emphasis(character) || is_invisible(character));
+        is_only_marks(before) || SENTENCE_ENDS.iter().any(|&end| before.ends_with(end))
+    })
+}
+
+/// What stands before a marker that closes the line; decoration and one full stop may follow it.
+fn before_marker<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
+    let mut rest = trim_end(line);
+    let mut stop_allowed = true;
+    loop {
+        if let Some(before) = rest.strip_suffix(marker) {
+            return Some(before);
+        }
+        let last = rest.chars().next_back()?;
+        match last {
+            _ if is_emphasis(last) => {}
+            '.' | '!' if stop_allowed => stop_allowed = false,
+            _ => return None,
+        }
+        rest = trim_end(&rest[..rest.len() - last.len_utf8()]);
+    }
+}
+
+/// True when nothing but heading marks, list marks and emphasis is left.
+fn is_only_marks(text: &str) -> bool {
+    let mut text = trim_start(text);
+    loop {
+        // The blank after a mark may have been trimmed away with what followed it.
+        let padded = format!("{text} ");
+        let rest = heading_mark_free(list_mark_free(&padded));
+        let rest = rest.trim_matches(|character| is_emphasis(character) || is_invisible(character));
+        if rest.is_empty() {
+            return true;
+        }
+        if rest.len() >= text.len() {
+            return false;
+        }
+        text = &text[text.len() - rest.len()..];
+    }
+}
+
+/// True when the line has the marker in it, or something that looks like it.
+fn resembles(line: &str, marker: &str) -> bool {
+    let fold = |text: &str| -> String {
+        text.chars()
+            .filter(|c| !is_invisible(*c) && !matches!(c, '_' | '\\' | '-'))
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
+    fold(line).contains(&fold(marker))
+}
+
+fn shortened(line: &str) -> String {
+    if line.len() <= 200 { line.to_owned() } else { format!("{}…", &line[..floor_boundary(line, 200)]) }
+}
+
+/// Keeps the last `keep` bytes, cut between characters.
+fn cut_front(text: &mut String, keep: usize) {
+    if text.len() > keep {
+        let mut at = text.len() - keep;
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+        text.drain(..at);
+    }
+}
+
+fn floor_boundary(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+#[cfg(test)]
+#[path = "promise_tests.rs"]
+mod tests;

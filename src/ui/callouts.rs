@@ -1,0 +1,139 @@
+//! What an iteration came to, as callouts: PLAN, ACTIONS, REPORT. From events only; what an adapter does
+//! not tell is not guessed, and a callout without events is not shown.
+
+use super::figures;
+use super::style::{Glyphs, Ink};
+use super::text::{harmless, width};
+use super::tools::{Call, Calls};
+use crate::event::{Status, TodoItem, TodoStatus};
+use crate::journal::Receipt;
+
+/// How many lines of thinking make a plan.
+const PLAN_LINES: usize = 4;
+/// How many tools are listed at the most.
+const MOST_TOOLS: usize = 20;
+
+/// One line of a callout.
+pub struct Row {
+    /// Its name, on its first line only.
+    pub name: &'static str,
+    /// What it says.
+    pub text: String,
+    /// How it looks.
+    pub ink: Ink,
+}
+
+/// Gathers what the callouts need while the iteration runs.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// The first thinking of the iteration.
+    thinking: String,
+    /// The newest todo list.
+    pub todo: Vec<TodoItem>,
+    /// The tools.
+    pub calls: Calls,
+    /// Whether the agent reported usage.
+    pub usage: bool,
+}
+
+impl Gathered {
+    /// Thinking makes the plan, as far as it is short.
+    pub fn think(&mut self, text: &str, delta: bool) {
+        if self.thinking.len() < 4096 {
+            if !delta && !self.thinking.is_empty() {
+                self.thinking.push('\n');
+            }
+            self.thinking.push_str(text);
+        }
+    }
+
+    /// All callouts of the iteration that is over.
+    pub fn rows(&self, receipt: &Receipt, glyphs: &Glyphs) -> Vec<Row> {
+        let mut rows = self.plan(glyphs);
+        rows.extend(self.actions(glyphs));
+        rows.extend(self.report(receipt, glyphs));
+        rows
+    }
+
+    fn plan(&self, glyphs: &Glyphs) -> Vec<Row> {
+        let lines: Vec<String> = if self.todo.is_empty() {
+            let lines = self.thinking.lines().filter(|line| !line.trim().is_empty());
+            lines.take(PLAN_LINES).map(harmless).collect()
+        } else {
+            let mark = |item: &TodoItem| match item.status {
+                TodoStatus::Done => glyphs.ok,
+                TodoStatus::InProgress => glyphs.start,
+                TodoStatus::Cancelled => glyphs.fail,
+                TodoStatus::Pending => glyphs.dot,
+            };
+            self.todo.iter().map(|item| format!("{} {}", mark(item), harmless(&item.text))).collect()
+        };
+        named("PLAN", lines.into_iter().map(|line| (line, Ink::None)))
+    }
+
+    fn actions(&self, glyphs: &Glyphs) -> Vec<Row> {
+        let calls = self.calls.all();
+        let names = calls.iter().map(|call| width(&harmless(&call.name))).max().unwrap_or(0).min(20);
+        let mut lines: Vec<(String, Ink)> =
+            calls.iter().take(MOST_TOOLS).map(|call| action(call, names, glyphs)).collect();
+        if calls.len() > MOST_TOOLS {
+            lines.push((format!("and {} more", calls.len() - MOST_TOOLS), Ink::Dim));
+        }
+        named("ACTIONS", lines)
+    }
+
+    fn report(&self, receipt: &Receipt, glyphs: &Glyphs) -> Vec<Row> {
+        if !self.usage {
+            return Vec::new();
+        }
+        let mut parts = vec![outcome(receipt), figures::duration(receipt.duration_ms)];
+        parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
+        let ink = if receipt.success { Ink::Good } else { Ink::Bad };
+        named("REPORT", [(parts.join(&format!(" {} ", glyphs.dot)), ink)])
+    }
+
+    /// True when the report says how the iteration ended.
+    pub const fn has_report(&self) -> bool {
+        self.usage
+    }
+}
+
+/// How an iteration ended.
+pub fn outcome(receipt: &Receipt) -> String {
+    match (receipt.success, receipt.class) {
+        (true, _) => "ok".to_owned(),
+        (false, Some(class)) => format!("failed ({}): {}", class.name(), harmless(&receipt.ended)),
+        (false, None) => format!("failed: {}", harmless(&receipt.ended)),
+    }
+}
+
+/// One line for a tool: status, name, main argument, duration, lines of output.
+pub fn action(call: &Call, name_width: usize, glyphs: &Glyphs) -> (String, Ink) {
+    let (mark, ink) = match call.status {
+        Some(Status::Ok) => (glyphs.ok, Ink::Good),
+        Some(Status::Fail) => (glyphs.fail, Ink::Bad),
+        Some(Status::Unknown) => (glyphs.unknown, Ink::Warn),
+        None => (glyphs.start, Ink::None),
+    };
+    let name = harmless(&call.name);
+    let padding = " ".repeat(name_width.saturating_sub(width(&name)));
+    let mut line = format!("{mark} {name}{padding}");
+    if !call.argument.is_empty() {
+        line.push_str("  ");
+        line.push_str(&super::text::cut(&harmless(&call.argument), 100));
+    }
+    let mut facts = Vec::new();
+    facts.extend(call.duration_ms.map(figures::duration));
+    if call.lines > 0 {
+        facts.push(figures::plural(call.lines as u64, "line"));
+    }
+    if !facts.is_empty() {
+        line.push_str(&format!("  ({})", facts.join(", ")));
+    }
+    (line, ink)
+}
+
+fn named(name: &'static str, lines: impl IntoIterator<Item = (String, Ink)>) -> Vec<Row> {
+    let lines = lines.into_iter().enumerate();
+    lines.map(|(at, (text, ink))| Row { name: if at == 0 { name } else { "" }, text, ink }).collect()
+}

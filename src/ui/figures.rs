@@ -1,0 +1,83 @@
+//! Numbers as people read them.
+
+use crate::event::Usage;
+
+/// `218 ms`, `2.3 s`, `12 s`, `4m12s`, `2h05m`.
+pub fn duration(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0 => format!("{milliseconds} ms"),
+        1..10 => format!("{}.{} s", seconds, milliseconds % 1000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 tool`, `2 tools`.
+pub fn plural(number: u64, one: &str) -> String {
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// What is known of tokens and money; empty when nothing is.
+pub fn usage(usage: &Usage) -> Vec<String> {
+    let mut parts = Vec::new();
+    match (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) {
+        (None, None, None) => {}
+        (None, None, Some(total)) => parts.push(format!("{} tokens", count(total))),
+        (prompt, completion, _) => {
+            let side = |tokens: Option<u64>, name: &str| tokens.map(|tokens| format!("{} {name}", count(tokens)));
+            let sides: Vec<String> = [side(prompt, "in"), side(completion, "out")].into_iter().flatten().collect();
+            let cached = usage.cached_tokens.map_or_else(String::new, |tokens| format!(" ({} cached)", count(tokens)));
+            parts.push(format!("tokens {}{cached}", sides.join(", ")));
+        }
+    }
+    if let Some(cost) = usage.cost_usd {
+        parts.push(if cost < 0.1 { format!("${cost:.4}") } else { format!("${cost:.2}") });
+    }
+    if let Some(model) = &usage.model {
+        parts.push(model.clone());
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        for (milliseconds, text) in [
+            (0, "0 ms"),
+            (349, "349 ms"),
+            (2_349, "2.3 s"),
+            (9_999, "9.9 s"),
+            (59_000, "59 s"),
+            (252_000, "4m12s"),
+            (7_500_000, "2h05m"),
+        ] {
+            assert_eq!(duration(milliseconds), text);
+        }
+        assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn unknown_is_not_zero() {
+        assert!(usage(&Usage::default()).is_empty());
+        let some = Usage { completion_tokens: Some(5), cost_usd: Some(0.012), ..Usage::default() };
+        assert_eq!(usage(&some), ["tokens 5 out", "$0.0120"]);
+    }
+}

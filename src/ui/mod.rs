@@ -1,0 +1,34 @@
+//! What people look at. Views see journal records and nothing else; they never slow the agent and never
+//! decide anything. Agent output never reaches a terminal unescaped.
+
+mod callouts;
+mod feed;
+mod figures;
+mod json;
+mod line;
+mod style;
+mod text;
+mod tools;
+
+use std::io;
+
+pub use feed::Feed;
+pub use json::JsonView;
+pub use line::{Columns, LineView};
+pub use style::{Glyphs, Palette};
+
+use crate::journal::Record;
+
+/// Shows records, one after the other.
+pub trait View: Send {
+    /// Shows the next record.
+    fn record(&mut self, record: &Record) -> io::Result<()>;
+
+    /// Nothing came for a while: time to show that time passes.
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Everything that came has been shown: let the reader see it.
+    fn flush(&mut self) -> io::Result<()>;
+}

@@ -1,0 +1,129 @@
+//! What a view knows of the tools of an iteration: one line each, from events only.
+
+use serde_json::Value;
+
+use crate::event::{Object, Status};
+
+/// One tool call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Its main argument.
+    pub argument: String,
+    /// How it went, once it is over.
+    pub status: Option<Status>,
+    /// How long it took, when the agent said so.
+    pub duration_ms: Option<u64>,
+    /// How many lines it printed.
+    pub lines: usize,
+}
+
+/// The calls of one iteration, in the order they started.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(Vec<Call>);
+
+impl Calls {
+    /// A call begins.
+    pub fn start(&mut self, id: &str, name: &str, input: Option<&Object>) {
+        let argument = input.map(main_argument).unwrap_or_default();
+        self.0.push(Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            argument,
+            status: None,
+            duration_ms: None,
+            lines: 0,
+        });
+    }
+
+    /// A call printed something.
+    pub fn output(&mut self, id: &str, text: &str, delta: bool) {
+        if let Some(call) = self.open(id) {
+            call.lines += if delta { text.matches('\n').count() } else { text.lines().count() };
+        }
+    }
+
+    /// A call is over.
+    pub fn end(&mut self, id: &str, status: Status, duration_ms: Option<u64>) -> Option<&Call> {
+        let call = self.open(id)?;
+        call.status = Some(status);
+        call.duration_ms = duration_ms;
+        Some(call)
+    }
+
+    /// The newest call with this id.
+    pub fn find(&self, id: &str) -> Option<&Call> {
+        self.0.iter().rev().find(|call| call.id == id)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Call] {
+        &self.0
+    }
+
+    fn open(&mut self, id: &str) -> Option<&mut Call> {
+        self.0.iter_mut().rev().find(|call| call.id == id)
+    }
+}
+
+/// The argument that tells most about a call, on one line.
+fn main_argument(input: &Object) -> String {
+    const TELLING: [&str; 16] = [
+        "command",
+        "cmd",
+        "file_path",
+        "filePath",
+        "path",
+        "absolute_path",
+        "notebook_path",
+        "pattern",
+        "query",
+        "url",
+        "prompt",
+        "description",
+        "name",
+        "id",
+        "text",
+        "code",
+    ];
+    let telling = TELLING.iter().find_map(|key| input.get(*key)).or_else(|| input.values().next());
+    let text = match telling {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        // `["bash", "-lc", "cargo test"]`: what counts is the last word.
+        Some(Value::Array(words)) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            match words.as_slice() {
+                [_, "-c" | "-lc", script] => (*script).to_owned(),
+                words => words.join(" "),
+            }
+        }
+        Some(other) => other.to_string(),
+    };
+    let mut lines = text.trim().lines();
+    let first = lines.next().unwrap_or_default().to_owned();
+    if lines.next().is_some() { format!("{first} …") } else { first }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_main_argument_tells_what_a_tool_does() {
+        for (json, expected) in [
+            (r#"{"description":"Run tests","command":"cargo test"}"#, "cargo test"),
+            (r#"{"command":["bash","-lc","ls -l"]}"#, "ls -l"),
+            (r#"{"command":["git","status"]}"#, "git status"),
+            (r#"{"file_path":"/a/b.rs","content":"x"}"#, "/a/b.rs"),
+            (r#"{"cmd":"one\ntwo"}"#, "one …"),
+            (r#"{"other":{"a":1}}"#, r#"{"a":1}"#),
+            (r"{}", ""),
+        ] {
+            let input: Object = serde_json::from_str(json).unwrap();
+            assert_eq!(main_argument(&input), expected);
+        }
+    }
+}
