@@ -30,7 +30,7 @@ const EXIT_CODES: &str = "Exit codes:
 pub enum Command {
     /// Run an agent on a prompt until it is done.
     Run(Box<Run>),
-    /// Turn raw agent output into canonical events: a filter from standard input to standard output.
+    /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
@@ -140,6 +140,10 @@ pub enum Output {
 /// `ralph translate`.
 #[derive(Debug, Args)]
 pub struct Translate {
+    /// The file to read [default: standard input].
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+
     /// What the input is: an agent's name, `plain` or `rtf1`.
     #[arg(long, value_name = "DIALECT")]
     pub from: String,

@@ -5,5 +5,9 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    ralph::process::guardian_main().unwrap_or_else(|| ralph::commands::dispatch(ralph::cli::Cli::parse()))
+    // The same binary guards the agents of another ralph, when that one dies.
+    if let Some(code) = ralph::process::guardian_main() {
+        return code;
+    }
+    ralph::commands::dispatch(ralph::cli::Cli::parse())
 }

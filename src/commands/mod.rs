@@ -12,7 +12,6 @@ use crate::error::UserError;
 
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
-    crate::process::protect(crate::process::own_program());
     let result = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Translate(args) => translate::run(&args),

@@ -14,7 +14,7 @@ use crate::journal::{Holder, Journal, Lock, LockError, Store};
 use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::prompt::Source;
-use crate::run::{Plan, Recorder, run as run_loop, start_error};
+use crate::run::{Filter, Plan, Recorder, run as run_loop, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 use crate::ui::{Feed, JsonView, View};
@@ -35,7 +35,7 @@ pub fn run(args: Run) -> Result<u8, UserError> {
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         }
     };
-    let plan = plan(&args, workspace)?;
+    let mut plan = plan(&args, workspace)?;
     let unusable = |error: &std::io::Error| {
         UserError::usage(format!("cannot use `{}`: {}", plan.workspace.join(".ralph").display(), io_reason(error)))
             .hint("ralph keeps its journal there: make room on the disk or mend the permissions; nothing was run")
@@ -55,6 +55,11 @@ pub fn run(args: Run) -> Result<u8, UserError> {
     })
     .map_err(|error| unusable(&error))?;
 
+    // The demo runs this very file too: it is there, whatever it is called.
+    if let Ok(program) = std::env::current_exe() {
+        process::protect(program);
+    }
+    plan.notices.extend(strays(&store));
     let feed = Feed::start(looks_view(), directory.journal())
         .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
     let feed = std::rc::Rc::new(std::cell::RefCell::new(feed));
@@ -71,6 +76,16 @@ pub fn run(args: Run) -> Result<u8, UserError> {
         Some(interrupt) => process::die_by(interrupt.number()),
         None => Ok(finished.outcome.exit_code()),
     }
+}
+
+/// What dead runs of this directory have left behind. The lock is ours, so that no other run is alive.
+fn strays(store: &Store) -> Vec<String> {
+    let found = process::strays(|run| !store.has_run(run));
+    let told = found.iter().map(|found| {
+        let process::Stray { pid, command } = &found.stray;
+        format!("process {pid} of the dead run {} is still there: {command}\nend it with `kill {pid}`", found.run)
+    });
+    told.collect()
 }
 
 /// Who else runs here.
@@ -111,6 +126,7 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Plan, UserError> {
     process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let mut notices = file.warnings;
     if let Selected::Command(argv) = &transcript {
+        Filter::check(argv, &workspace)?;
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
     }
     let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);

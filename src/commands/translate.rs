@@ -42,7 +42,10 @@ pub fn run(args: &Translate) -> Result<u8, UserError> {
         Ok(()) => Ok(0),
         // Whoever read the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        Err(error) => Err(UserError::failed(format!("cannot translate: {}", io_reason(&error)))),
+        Err(error) => {
+            let name = args.input.as_ref().map_or_else(|| "standard input".to_owned(), |path| format!("`{}`", path.display()));
+            Err(UserError::failed(format!("cannot translate {name}: {}", io_reason(&error))))
+        }
     }
 }
 
@@ -70,7 +73,7 @@ fn translate(
         result
     };
     let mut failed = Ok(());
-    read_lines(io::stdin().lock(), |line| {
+    read_lines(input(args)?, |line| {
         adapter.line(line, &mut events);
         if failed.is_ok() && events.len() >= 64 {
             failed = hand_on(&mut events);
@@ -102,7 +105,7 @@ fn explain(mut adapter: Box<dyn Adapter>, args: &Translate) -> io::Result<()> {
         }
         out.flush()
     };
-    read_lines(io::stdin().lock(), |line| {
+    read_lines(input(args)?, |line| {
         adapter.line(line, &mut events);
         number += 1;
         failed = show(format!("{number}: {}", line.text()), &mut events);
@@ -111,6 +114,13 @@ fn explain(mut adapter: Box<dyn Adapter>, args: &Translate) -> io::Result<()> {
     failed?;
     adapter.end(args.exit_code.map(Exit::Code), &mut events);
     show("end".to_owned(), &mut events)
+}
+
+fn input(args: &Translate) -> io::Result<Box<dyn io::Read>> {
+    Ok(match &args.input {
+        Some(path) => Box::new(std::fs::File::open(path)?),
+        None => Box::new(io::stdin().lock()),
+    })
 }
 
 /// Splits a stream into lines until it ends or nobody wants more.

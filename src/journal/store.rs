@@ -57,6 +57,11 @@ impl Store {
         self.directory.join("lock")
     }
 
+    /// True when a run of this id was made here.
+    pub fn has_run(&self, id: &str) -> bool {
+        !id.is_empty() && !id.contains('/') && self.directory.join("runs").join(id).is_dir()
+    }
+
     /// Creates the directory of a new run. Its id sorts by time and is unique in the store.
     pub fn create_run(&self) -> io::Result<RunDirectory> {
         for _ in 0..100 {

@@ -13,9 +13,9 @@ use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
 use super::explain::start_error;
-use crate::error::UserError;
+use crate::error::{Kind, UserError};
 use crate::event::{Event, FailureClass, Known, Stream};
-use crate::process::{self, Clocks, Ended, Invocation, Output, Process, Stdin, StopReason};
+use crate::process::{self, Clocks, Ended, Invocation, Output, Process, StartError, Stdin, StopReason};
 
 /// How much may wait to be read by the command before the agent has to wait too.
 const MOST_WAITING: usize = 8 * 1024 * 1024;
@@ -45,27 +45,25 @@ pub enum Did {
 }
 
 impl Filter {
+    /// Sees whether the command can be started, without starting it.
+    pub fn check(argv: &[String], workspace: &Path) -> Result<(), UserError> {
+        let invocation = invocation(argv, workspace)?;
+        process::check(&invocation).map(|_| ()).map_err(|error| of_the_command(&error))
+    }
+
     /// Starts the command in the workspace.
     pub fn start(argv: &[String], workspace: &Path) -> Result<Self, UserError> {
-        let (program, args) = argv.split_first().ok_or_else(|| UserError::usage("`transcript.command` is empty"))?;
         let broken =
             |error: std::io::Error| UserError::failed(format!("cannot connect the transcript command: {error}"));
         let (reader, writer) = std::io::pipe().map_err(broken)?;
         let writer = OwnedFd::from(writer);
         rustix::io::ioctl_fionbio(&writer, true).map_err(|error| broken(error.into()))?;
         let input = pipe::Sender::from_owned_fd(writer).map_err(broken)?;
-        let invocation = Invocation {
-            args: args.iter().map(Into::into).collect(),
-            stdin: Stdin::From(Arc::new(OwnedFd::from(reader))),
-            ..Invocation::new(program, workspace)
-        };
+        let invocation = Invocation { stdin: Stdin::From(Arc::new(OwnedFd::from(reader))), ..invocation(argv, workspace)? };
+        let name = invocation.program.to_string_lossy().into_owned();
         let clocks = Clocks { startup: None, idle: None, total: None, ..Clocks::default() };
-        let process = process::start(invocation, clocks).map_err(|error| {
-            let mut error = start_error(&error);
-            error.message = format!("transcript command: {}", error.message);
-            error
-        })?;
-        Ok(Self { name: program.clone(), process, input: Some(input), waiting: VecDeque::new(), ended: None })
+        let process = process::start(invocation, clocks).map_err(|error| of_the_command(&error))?;
+        Ok(Self { name, process, input: Some(input), waiting: VecDeque::new(), ended: None })
     }
 
     /// Gives it bytes. They wait in memory until it reads them.
@@ -170,6 +168,18 @@ impl Filter {
             .into(),
         )
     }
+}
+
+fn invocation(argv: &[String], workspace: &Path) -> Result<Invocation, UserError> {
+    let (program, args) = argv.split_first().ok_or_else(|| UserError::usage("the transcript command is empty"))?;
+    Ok(Invocation { args: args.iter().map(Into::into).collect(), ..Invocation::new(program, workspace) })
+}
+
+/// The same message as for an agent, but a mistake of the configuration.
+fn of_the_command(error: &StartError) -> UserError {
+    let error = start_error(error);
+    let message = error.message.replace("the agent's command", "the transcript command");
+    UserError { kind: Kind::Usage, message, ..error }
 }
 
 enum Step {

@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use explain::start_error;
+pub use filter::Filter;
 pub use interrupt::{Action, Came, Interrupt, Interrupts};
 pub use recorder::{Observer, Recorder};
 
@@ -143,7 +144,7 @@ impl Looping<'_> {
             pid: std::process::id(),
             agent: self.plan.agent.name.clone(),
             command: self.plan.agent.command_line(),
-            transcript: format!("{:?}", self.plan.transcript),
+            transcript: self.plan.transcript.name(),
             workspace: self.plan.workspace.display().to_string(),
             prompt: self.plan.prompt.name(),
             max_iterations: self.plan.policy.max_iterations,

@@ -3,18 +3,33 @@
 //! An adapter is total: any bytes in, never a panic, nothing lost. It does no I/O and holds no clock, so
 //! the same bytes always give the same events.
 
+mod amp;
 mod ansi;
+mod auto;
+mod claude;
+mod cursor;
 mod echo;
+pub mod failure;
+mod gemini;
+mod jsonl;
 mod plain;
+mod plan;
+mod qwen;
+pub mod reset;
 mod rtf1;
 mod select;
+mod shape;
+mod tail;
 mod tools;
+mod turn;
+mod words;
 
 pub use crate::event::Messages;
 use crate::event::{Event, Known, Tag};
 use crate::process::{Exit, Line};
 
 pub use ansi::strip as strip_ansi;
+pub use auto::auto;
 pub use rtf1::SENTINEL;
 pub use select::{Choice, Selected, UnknownDialect, named, names, select};
 
@@ -65,18 +80,18 @@ pub struct Dialect {
     pub capabilities: Capabilities,
     /// What makes one message.
     pub messages: Messages,
+    /// True for a line that plainly speaks this dialect, and no other agent's.
+    pub speaks: fn(&str) -> bool,
     /// Makes the adapter for one iteration.
     pub adapter: fn(&Context) -> Box<dyn Adapter>,
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] = &[plain::DIALECT, rtf1::DIALECT];
+pub const DIALECTS: &[Dialect] =
+    &[claude::DIALECT, amp::DIALECT, cursor::DIALECT, gemini::DIALECT, qwen::DIALECT, plain::DIALECT, rtf1::DIALECT];
 
 /// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] = &[
-    "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cursor", "amp", "cline", "pi", "goose", "droid",
-    "kiro", "aider",
-];
+pub const PLANNED: &[&str] = &["codex", "opencode", "copilot", "cline", "pi", "goose", "droid", "kiro", "aider"];
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {

@@ -9,6 +9,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "plain",
     capabilities: Capabilities { roles: false, tools: false, usage: false, prompt_hiding: true, session: false },
     messages: Messages::Lines,
+    speaks: |_| false,
     adapter: |context| Box::new(Plain::new(context)),
 };
 

@@ -15,6 +15,7 @@ pub const DIALECT: Dialect = Dialect {
     name: "rtf1",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Lines,
+    speaks: |line| line.starts_with(SENTINEL),
     adapter: |context| Box::new(Rtf1::new(context)),
 };
 
@@ -33,11 +34,10 @@ impl Rtf1 {
     fn event(&mut self, event: Event, out: &mut Vec<Event>) {
         if let Event::Meta { meta } = &event
             && meta.kind() == Some("turn_end")
+            && std::mem::replace(&mut self.turn_ended, true)
         {
-            if std::mem::replace(&mut self.turn_ended, true) {
-                out.push(Known::Warning { message: "a second `turn_end` was ignored".to_owned() }.into());
-                return;
-            }
+            out.push(Known::Warning { message: "a second `turn_end` was ignored".to_owned() }.into());
+            return;
         }
         if let Some(message) = self.tools.see(&event) {
             out.push(Known::Warning { message }.into());

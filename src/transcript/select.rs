@@ -30,11 +30,12 @@ pub enum Selected {
     Command(Vec<String>),
 }
 
-impl std::fmt::Debug for Selected {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Selected {
+    /// The dialect's name, or the command.
+    pub fn name(&self) -> String {
         match self {
-            Self::Dialect(dialect) => formatter.write_str(dialect.name),
-            Self::Command(argv) => write!(formatter, "{argv:?}"),
+            Self::Dialect(dialect) => dialect.name.to_owned(),
+            Self::Command(argv) => format!("command `{}`", argv.join(" ")),
         }
     }
 }
@@ -76,4 +77,49 @@ pub fn named(name: &str) -> Result<&'static Dialect, UnknownDialect> {
 /// All names, for messages and help.
 pub fn names() -> Vec<&'static str> {
     std::iter::once("auto").chain(DIALECTS.iter().map(|dialect| dialect.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(choices: &[Choice], agent: Option<&str>) -> String {
+        match select(choices, agent) {
+            Ok(selected) => selected.name(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_first_that_says_something_decides() {
+        let auto = || Choice::Auto;
+        let name = Choice::from;
+        let command = || Choice::Command(vec!["filter".into(), "-x".into()]);
+        for (choices, agent, expected) in [
+            // 1. Explicitly set: flag, then environment, then configuration.
+            (vec![name("rtf1"), name("plain"), auto()], Some("plain"), "rtf1"),
+            (vec![auto(), name("plain"), name("rtf1")], Some("rtf1"), "plain"),
+            (vec![auto(), auto(), name("rtf1")], Some("plain"), "rtf1"),
+            (vec![command(), name("rtf1")], Some("plain"), "command `filter -x`"),
+            // 2. and 3. The agent's own dialect.
+            (vec![auto(), auto()], Some("rtf1"), "rtf1"),
+            (vec![], Some("plain"), "plain"),
+            (vec![name("auto")], Some("rtf1"), "rtf1"),
+            // 4. Else plain.
+            (vec![auto()], None, "plain"),
+            (vec![], None, "plain"),
+            // Never a silent fallback.
+            (vec![name("nope")], Some("rtf1"), "unknown transcript `nope`"),
+            (vec![auto()], Some("nope"), "unknown transcript `nope`"),
+        ] {
+            assert_eq!(selected(&choices, agent), expected, "{choices:?} {agent:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_planned_says_so() {
+        for name in PLANNED {
+            assert_eq!(selected(&[Choice::from(*name)], None), format!("transcript `{name}` is known but not built yet"));
+        }
+    }
 }

@@ -1,0 +1,229 @@
+//! `meta` events: everything that is neither words, nor tools, nor usage, by its kind.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Event, Object};
+
+/// The facts of a `meta` event: any object. Kinds that ralph understands are in [`Known`]; other kinds and
+/// further fields are carried along untouched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Meta(pub Object);
+
+impl Meta {
+    /// The value of `kind`.
+    pub fn kind(&self) -> Option<&str> {
+        self.0.get("kind").and_then(Value::as_str)
+    }
+
+    /// The typed form, when the kind is known and its fields fit.
+    pub fn known(&self) -> Option<Known> {
+        Known::deserialize(Value::Object(self.0.clone())).ok()
+    }
+}
+
+impl From<Known> for Meta {
+    fn from(known: Known) -> Self {
+        match serde_json::to_value(known) {
+            Ok(Value::Object(object)) => Self(object),
+            _ => Self::default(),
+        }
+    }
+}
+
+impl From<Known> for Event {
+    fn from(known: Known) -> Self {
+        Self::Meta { meta: known.into() }
+    }
+}
+
+/// The kinds of `meta` that ralph understands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Known {
+    /// The agent's session, for resuming it.
+    Session {
+        /// Its id.
+        id: String,
+    },
+    /// The model that answers.
+    Model {
+        /// Its name.
+        model: String,
+    },
+    /// The agent's version.
+    Version {
+        /// As the agent prints it.
+        version: String,
+    },
+    /// The agent's plan; each event replaces the one before.
+    Todo {
+        /// All items.
+        items: Vec<TodoItem>,
+    },
+    /// Files the agent changed.
+    Files {
+        /// What changed.
+        changes: Vec<FileChange>,
+    },
+    /// Something went wrong in a way that the agent tells.
+    Error {
+        /// What kind of failure.
+        class: FailureClass,
+        /// In the agent's words.
+        message: String,
+        /// HTTP status, when there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// When a limit ends, RFC 3339.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resets_at: Option<String>,
+        /// How long until a limit ends, seen from the event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+        /// The reset time in the agent's words ("3pm (Europe/Paris)"), when it takes a clock to read it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resets: Option<String>,
+    },
+    /// The agent tries again by itself.
+    Retry {
+        /// Why.
+        class: FailureClass,
+        /// Which try this is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u64>,
+        /// How long it waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delay_ms: Option<u64>,
+        /// In the agent's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// A tool was not allowed.
+    Permission {
+        /// The tool's name.
+        tool: String,
+        /// The call's id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// In the agent's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// The one terminal fact of an iteration.
+    TurnEnd {
+        /// Whether the turn succeeded; `null` when nobody says.
+        success: Option<bool>,
+        /// Why it ended, in the dialect's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A line that the adapter did not understand; the raw file has it in full.
+    Unparsed {
+        /// The line, shortened when long.
+        line: String,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// How many lines this stands for; one when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Option<u64>,
+    },
+    /// An RTF1 line that is no JSON or breaks the schema.
+    ParseError {
+        /// What is wrong with it, and where.
+        message: String,
+        /// The line, shortened when long.
+        line: String,
+    },
+    /// Something odd that was passed on.
+    Warning {
+        /// What.
+        message: String,
+    },
+    /// The output speaks another dialect than expected, and ralph switched.
+    Dialect {
+        /// What was expected.
+        from: String,
+        /// What it is.
+        to: String,
+    },
+}
+
+/// One item of the agent's plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TodoItem {
+    /// What is to be done.
+    pub text: String,
+    /// How far it is.
+    pub status: TodoStatus,
+}
+
+/// How far an item of the plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// Not begun.
+    Pending,
+    /// Under way.
+    InProgress,
+    /// Done.
+    Done,
+    /// Given up.
+    Cancelled,
+}
+
+/// One changed file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// As the agent names it.
+    pub path: String,
+    /// `add`, `update`, `delete`, … in the agent's word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+}
+
+/// What kind of failure an iteration met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// Not logged in, key refused, no credit.
+    Auth,
+    /// A rate or usage limit.
+    RateLimit,
+    /// The model's service is down or overloaded.
+    Overload,
+    /// The context window is full.
+    Context,
+    /// A tool was not allowed.
+    Permission,
+    /// The service was not reached.
+    Network,
+    /// The model refused.
+    Refusal,
+    /// Unknown model, bad flag, untrusted folder.
+    Config,
+    /// The agent's own limit of turns, budget or output.
+    AgentLimit,
+    /// The rest.
+    Agent,
+}
+
+impl FailureClass {
+    /// The class as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::RateLimit => "rate_limit",
+            Self::Overload => "overload",
+            Self::Context => "context",
+            Self::Permission => "permission",
+            Self::Network => "network",
+            Self::Refusal => "refusal",
+            Self::Config => "config",
+            Self::AgentLimit => "agent_limit",
+            Self::Agent => "agent",
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Reads the agent's own dialect, unless the first lines plainly speak another: then that one, from the
+//! first line on. Wrappers do that. Nothing may be lost and nothing may come twice.
+
+use super::{Adapter, Context, DIALECTS, Dialect};
+use crate::event::{Event, Known, Messages};
+use crate::process::{Exit, Line, Part};
+
+/// So much is held back at most while nothing is decided.
+const HELD_LINES: usize = 20;
+const HELD_BYTES: usize = 64 * 1024;
+
+/// An adapter for the dialect that the output really speaks.
+pub fn auto(expected: &'static Dialect, context: &Context) -> Box<dyn Adapter> {
+    Box::new(Auto { expected, context: context.clone(), held: Vec::new(), adapter: None })
+}
+
+/// The dialect that a line plainly speaks.
+pub fn spoken(line: &str) -> Option<&'static Dialect> {
+    let line = line.trim_start_matches('\u{feff}').trim();
+    // The agents that speak like Claude know themselves by details, so Claude comes last.
+    DIALECTS.iter().filter(|dialect| (dialect.speaks)(line)).max_by_key(|dialect| dialect.name != "claude")
+}
+
+struct Auto {
+    expected: &'static Dialect,
+    context: Context,
+    held: Vec<(Stream, Vec<u8>, bool)>,
+    /// The adapter, once it is decided.
+    adapter: Option<Box<dyn Adapter>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Output,
+    Error,
+}
+
+impl Auto {
+    fn take(&mut self, stream: Stream, line: Line<'_>, out: &mut Vec<Event>) {
+        if let Some(adapter) = &mut self.adapter {
+            return hand_on(&mut **adapter, stream, line, out);
+        }
+        if line.part != Part::Whole {
+            return self.decide(self.expected, Some((stream, line)), out);
+        }
+        let text = line.text();
+        if stream == Stream::Output
+            && let Some(dialect) = self.judge(&text)
+        {
+            return self.decide(dialect, Some((stream, line)), out);
+        }
+        self.held.push((stream, line.bytes.to_vec(), line.terminated));
+        let bytes: usize = self.held.iter().map(|(_, bytes, _)| bytes.len()).sum();
+        if self.held.len() > HELD_LINES || bytes > HELD_BYTES {
+            self.decide(self.expected, None, out);
+        }
+    }
+
+    /// What a line decides, if anything.
+    fn judge(&self, line: &str) -> Option<&'static Dialect> {
+        if (self.expected.speaks)(line) {
+            return Some(self.expected);
+        }
+        match spoken(line) {
+            Some(other) => Some(if self.understands(line) { self.expected } else { other }),
+            // An agent without structure is read as it comes; a blank line decides nothing.
+            None => (self.expected.messages == Messages::Lines && !line.trim().is_empty()).then_some(self.expected),
+        }
+    }
+
+    /// True when the expected adapter makes sense of a line that looks like another agent's: many are alike.
+    fn understands(&self, line: &str) -> bool {
+        if self.expected.messages == Messages::Lines {
+            return false;
+        }
+        let mut events = Vec::new();
+        let mut adapter = (self.expected.adapter)(&self.context);
+        adapter.line(Line::whole(line.as_bytes()), &mut events);
+        !events.is_empty()
+    }
+
+    fn decide(&mut self, dialect: &'static Dialect, last: Option<(Stream, Line<'_>)>, out: &mut Vec<Event>) {
+        if dialect.name != self.expected.name {
+            let (from, to) = (self.expected.name.to_owned(), dialect.name.to_owned());
+            out.push(Known::Dialect { from, to }.into());
+        }
+        let mut adapter = (dialect.adapter)(&self.context);
+        for (stream, bytes, terminated) in self.held.drain(..) {
+            hand_on(&mut *adapter, stream, Line { bytes: &bytes, part: Part::Whole, terminated }, out);
+        }
+        if let Some((stream, line)) = last {
+            hand_on(&mut *adapter, stream, line, out);
+        }
+        self.adapter = Some(adapter);
+    }
+}
+
+fn hand_on(adapter: &mut dyn Adapter, stream: Stream, line: Line<'_>, out: &mut Vec<Event>) {
+    match stream {
+        Stream::Output => adapter.line(line, out),
+        Stream::Error => adapter.stderr(line, out),
+    }
+}
+
+impl Adapter for Auto {
+    fn line(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
+        self.take(Stream::Output, line, out);
+    }
+
+    fn stderr(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
+        self.take(Stream::Error, line, out);
+    }
+
+    fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>) {
+        if self.adapter.is_none() {
+            self.decide(self.expected, None, out);
+        }
+        if let Some(adapter) = &mut self.adapter {
+            adapter.end(exit, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::dialect;
+
+    fn read(expected: &str, output: &str) -> Vec<String> {
+        let mut adapter = auto(dialect(expected).unwrap(), &Context::default());
+        events(&mut *adapter, output)
+    }
+
+    fn events(adapter: &mut dyn Adapter, output: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for line in output.lines() {
+            adapter.line(Line::whole(line.as_bytes()), &mut out);
+        }
+        adapter.end(Some(Exit::Code(0)), &mut out);
+        out.iter().map(|event| serde_json::to_string(event).unwrap()).collect()
+    }
+
+    fn plainly(name: &str, output: &str) -> Vec<String> {
+        events(&mut *(dialect(name).unwrap().adapter)(&Context::default()), output)
+    }
+
+    const CLAUDE: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m","claude_code_version":"2"}
+{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]},"session_id":"s"}
+{"type":"result","subtype":"success","is_error":false,"result":"hi","session_id":"s"}"#;
+    const GEMINI: &str = r#"{"type":"init","timestamp":"2026-11-15T19:32:20.202Z","session_id":"s","model":"m"}
+{"type":"message","role":"assistant","content":"hi","delta":true}
+{"type":"result","status":"success","stats":{"models":{}}}"#;
+
+    #[test]
+    fn the_expected_dialect_is_read_as_if_nobody_had_looked() {
+        for (name, output) in
+            [("claude", CLAUDE), ("gemini", GEMINI), ("plain", "hello\nthere"), ("claude", "hello\nthere")]
+        {
+            assert_eq!(read(name, output), plainly(name, output), "{name}");
+        }
+        assert_eq!(read("claude", ""), plainly("claude", ""));
+    }
+
+    #[test]
+    fn another_dialect_is_read_from_its_first_line_and_the_switch_is_told() {
+        for (expected, output, real) in
+            [("claude", GEMINI, "gemini"), ("gemini", CLAUDE, "claude"), ("plain", CLAUDE, "claude")]
+        {
+            let output = format!("\n{output}");
+            let mut events = read(expected, &output);
+            let switch = format!(r#"{{"type":"meta","meta":{{"kind":"dialect","from":"{expected}","to":"{real}"}}}}"#);
+            assert_eq!(events.remove(0), switch);
+            assert_eq!(events, plainly(real, &output), "{expected} → {real}");
+        }
+    }
+
+    #[test]
+    fn lines_before_the_decision_are_kept() {
+        let output = format!("a banner\n{GEMINI}");
+        let events = read("claude", &output);
+        assert!(events.iter().any(|event| event.contains("a banner")), "{events:?}");
+        assert_eq!(events[1..], plainly("gemini", &output)[..]);
+    }
+
+    #[test]
+    fn agents_that_speak_like_claude_are_not_mistaken_for_it() {
+        let amp = CLAUDE.replace(r#""session_id":"s""#, r#""session_id":"T-1""#);
+        assert_eq!(spoken(amp.lines().next().unwrap()).unwrap().name, "amp");
+        assert_eq!(spoken(CLAUDE.lines().next().unwrap()).unwrap().name, "claude");
+        for expected in ["amp", "qwen", "cursor"] {
+            assert_eq!(read(expected, CLAUDE), plainly(expected, CLAUDE), "{expected} understands it");
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Claude's dialect in all its output formats, and the agents that speak it with small differences.
+//!
+//! The text of a message comes up to three times: in fragments, whole, and as the result. It must come out
+//! once. What the CLI itself says through the model's mouth (`<synthetic>`) is never the agent's word.
+
+mod result;
+mod side_effects;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::failure::{self, Failure};
+use super::jsonl::{JsonLines, Misread, Reader};
+use super::reset::{self, Reset};
+use super::shape::{self, Text};
+use super::turn::Turn;
+use super::{Capabilities, Dialect, Messages};
+use crate::event::{FailureClass, Known, Status, Tag, Usage};
+use crate::process::Exit;
+pub use result::Cached;
+use result::{Tokens, without_context_suffix};
+use side_effects::SideEffects;
+use wire::{Block, Limited, Message, RawEvent, Spoken, Streamed, System};
+
+/// What all agents that speak like Claude can tell.
+pub const CAPABILITIES: Capabilities =
+    Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true };
+
+pub const DIALECT: Dialect = Dialect {
+    name: "claude",
+    capabilities: CAPABILITIES,
+    messages: Messages::Whole,
+    speaks: Claude::speaks,
+    adapter: |context| Box::new(JsonLines::new(context, Claude::new(&CLAUDE))),
+};
+
+/// How an agent differs from Claude Code.
+pub struct Flavour {
+    /// Whose words the text in a `user` line is.
+    pub user_text: Tag,
+    pub usage: UsageFrom,
+    pub cached: Cached,
+    pub own_errors: OwnErrors,
+}
+
+/// How the CLI reports an error through the model's mouth.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OwnErrors {
+    /// As a message of the model `<synthetic>`.
+    Synthetic,
+    /// As `[API Error: …]` at the end of a message that cost nothing.
+    Bracketed,
+}
+
+/// Where the numbers are right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum UsageFrom {
+    /// The result line has the total; messages count only when none comes.
+    Result,
+    /// Each message has its share.
+    Messages,
+}
+
+const CLAUDE: Flavour =
+    Flavour { user_text: Tag::Sys, usage: UsageFrom::Result, cached: Cached::Apart, own_errors: OwnErrors::Synthetic };
+
+/// Whose message a line has.
+#[derive(Clone, Copy)]
+enum Speaker<'a> {
+    Agent,
+    /// The other side: tool results, with a rich copy of the result, and text that the CLI puts in.
+    User(Option<&'a RawValue>),
+}
+
+/// Reads Claude's objects.
+pub struct Claude {
+    flavour: &'static Flavour,
+    /// What the CLI last said through the model's mouth.
+    synthetic: Option<String>,
+    compacted: bool,
+    effects: SideEffects,
+    /// What each model has cost, up to the last result.
+    totals: BTreeMap<String, Usage>,
+    /// Shares of messages that no result has counted yet.
+    unreported: Usage,
+}
+
+impl Claude {
+    /// A reader for an agent of this flavour.
+    pub fn new(flavour: &'static Flavour) -> Self {
+        Self {
+            flavour,
+            synthetic: None,
+            compacted: false,
+            effects: SideEffects::default(),
+            totals: BTreeMap::new(),
+            unreported: Usage::default(),
+        }
+    }
+
+    fn streamed(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+        if only_counted(json) {
+            return Ok(());
+        }
+        let line: Streamed<'_> = serde_json::from_str(json)?;
+        self.raw_event(line.event, line.parent_tool_use_id.as_deref(), turn);
+        Ok(())
+    }
+
+    /// An event of the model's API.
+    fn raw_event(&mut self, event: RawEvent<'_>, parent: Option<&str>, turn: &mut Turn) {
+        match event.r#type.as_deref() {
+            Some("content_block_delta") => {
+                let Some(delta) = event.delta else { return };
+                if let Some(text) = delta.text {
+                    let tag = if self.is_own_error(&text) { Tag::Sys } else { Tag::Ai };
+                    turn.fragment(tag, parent, text.0);
+                } else if let Some(thinking) = delta.thinking {
+                    turn.fragment(Tag::Think, parent, thinking.0);
+                }
+            }
+            // The message may be repeated before or after the end of its block.
+            Some("content_block_start") => over(turn, parent),
+            Some("message_start") => turn.messages_over(parent),
+            Some("message_stop") => {
+                // Wrappers put the message into it; its fragments may have been said.
+                if let Some(message) = event.message {
+                    self.blocks(message, parent, Speaker::Agent, turn);
+                }
+                turn.messages_over(parent);
+            }
+            Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage.0, turn),
+            Some("error") => {
+                let message = event.error.0.map(shape::flatten).unwrap_or_default();
+                turn.text(Tag::Sys, parent, message);
+            }
+            _ => {}
+        }
+    }
+
+    fn assistant(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+        let line: Spoken<'_> = serde_json::from_str(json)?;
+        session(line.session_id.as_ref(), turn);
+        let parent = line.parent_tool_use_id.as_deref();
+        let message = line.message;
+        if message.model.as_deref() == Some("<synthetic>") {
+            self.synthetic(&message, line.error.0.as_deref(), parent, turn);
+        } else {
+            if self.flavour.usage == UsageFrom::Messages || self.flavour.cached == Cached::Included {
+                self.count(message.usage.0, turn);
+            }
+            self.blocks(message, parent, Speaker::Agent, turn);
+        }
+        Ok(())
+    }
+
+    /// The CLI speaks through the model's mouth, mostly to report an error.
+    fn synthetic(&mut self, message: &Message<'_>, error: Option<&str>, parent: Option<&str>, turn: &mut Turn) {
+        let text: Vec<&str> = message.content.0.iter().filter_map(|block| block.text.as_deref()).collect();
+        let text = text.join("\n");
+        turn.text(Tag::Sys, parent, text.as_str());
+        if parent.is_none() {
+            if let Some(error) = error {
+                turn.failure(named_failure(error, None, &text));
+            } else if message.stop_reason.0.as_deref() == Some("refusal") {
+                turn.failure(Failure::of(FailureClass::Refusal, None, text.as_str()));
+            }
+            self.synthetic = Some(text);
+        }
+    }
+
+    fn user(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+        let line: Spoken<'_> = serde_json::from_str(json)?;
+        session(line.session_id.as_ref(), turn);
+        let parent = line.parent_tool_use_id.as_deref();
+        if line.is_replay.0 == Some(true) {
+            for block in line.message.content.0 {
+                turn.text(Tag::User, parent, block.text.unwrap_or_default().0);
+            }
+        } else {
+            self.blocks(line.message, parent, Speaker::User(line.tool_use_result.0), turn);
+        }
+        Ok(())
+    }
+
+    /// The content of a message.
+    fn blocks(&mut self, message: Message<'_>, parent: Option<&str>, speaker: Speaker<'_>, turn: &mut Turn) {
+        for block in message.content.0 {
+            match block.r#type.as_deref() {
+                Some("thinking") => turn.whole(Tag::Think, parent, block.thinking.unwrap_or_default().0),
+                Some("tool_use" | "server_tool_use" | "mcp_tool_use") => self.tool_use(&block, parent, turn),
+                Some(kind) if kind.ends_with("tool_result") => {
+                    let rich = if let Speaker::User(rich) = speaker { rich } else { None };
+                    self.tool_result(&block, parent, rich, turn);
+                }
+                _ => {
+                    let Some(text) = block.text else { continue };
+                    match speaker {
+                        Speaker::Agent => self.words(&text, parent, turn),
+                        Speaker::User(_) if parent.is_some() => turn.text(Tag::Sys, parent, text.0),
+                        Speaker::User(_) => turn.text(self.flavour.user_text, None, text.0),
+                    }
+                }
+            }
+        }
+    }
+
+    fn words(&mut self, text: &Text<'_>, parent: Option<&str>, turn: &mut Turn) {
+        match text.rfind("[API Error: ").filter(|&at| self.is_own_error(&text[at..])) {
+            None => turn.whole(Tag::Ai, parent, &**text),
+            Some(at) => {
+                if at > 0 {
+                    turn.whole(Tag::Ai, parent, &text[..at]);
+                }
+                turn.whole(Tag::Sys, parent, &text[at..]);
+                self.synthetic = Some(text[at..].to_owned());
+            }
+        }
+    }
+
+    fn is_own_error(&self, text: &str) -> bool {
+        self.flavour.own_errors == OwnErrors::Bracketed && text.starts_with("[API Error: ") && text.ends_with(']')
+    }
+
+    fn tool_use(&mut self, block: &Block<'_>, parent: Option<&str>, turn: &mut Turn) {
+        let (Some(id), name) = (block.id.as_deref(), block.name.as_deref().unwrap_or("unknown")) else { return };
+        let input = shape::input(block.input);
+        self.effects.called(id, name, input.as_ref());
+        turn.tool_start(id, parent, name, input);
+    }
+
+    fn tool_result(&mut self, block: &Block<'_>, parent: Option<&str>, rich: Option<&RawValue>, turn: &mut Turn) {
+        let Some(id) = block.tool_use_id.as_deref() else { return };
+        let mut output = block.content.map(shape::flatten).unwrap_or_default();
+        // Long output is cut for the model; the rich copy has all of it.
+        if output.starts_with("<persisted-output>")
+            && let Some(full) = rich.and_then(|rich| serde_json::from_str::<Value>(rich.get()).ok())
+            && let Some(text) = full.get("stdout").and_then(Value::as_str).filter(|text| !text.is_empty())
+        {
+            text.clone_into(&mut output);
+        }
+        turn.tool_output(id, parent, output);
+        let failed = block.is_error.0 == Some(true);
+        let status = if failed { Status::Fail } else { Status::Ok };
+        let duration = self.effects.duration(id, rich);
+        turn.tool_end(id, parent, status, duration);
+        if let Some(known) = self.effects.ended(id, status, rich) {
+            turn.meta(known);
+        }
+    }
+
+    fn system(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+        if only_counted(json) {
+            return Ok(());
+        }
+        let line: System<'_> = serde_json::from_str(json)?;
+        match line.subtype.as_deref() {
+            Some("init") => {
+                session(line.session_id.as_ref(), turn);
+                turn.model(without_context_suffix(line.model.0.as_deref().unwrap_or_default()));
+                turn.version(line.claude_code_version.0.as_deref().unwrap_or_default());
+                for server in line.mcp_servers.0.iter().flatten().filter(|server| server.status == "failed") {
+                    turn.meta(Known::Warning { message: format!("MCP server `{}` failed to start", server.name) });
+                }
+            }
+            Some("api_retry") => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a cast from float saturates"
+                )]
+                let delay = line.retry_delay_ms.0.map(|delay| delay.round() as u64);
+                let status = line.error_status.0;
+                let word = line.error.0.as_deref().unwrap_or_default();
+                // No answer at all is the network's fault.
+                let failure = match status {
+                    None if matches!(word, "unknown" | "") => Failure::of(FailureClass::Network, None, word),
+                    _ => named_failure(word, status, word),
+                };
+                turn.retry(failure, line.attempt.0, delay);
+            }
+            Some("retry") => {
+                let reason = line.data.0.and_then(|data| data.reason).unwrap_or_default();
+                let class = failure::classify(None, &reason).unwrap_or(FailureClass::Network);
+                turn.messages_over(None);
+                turn.retry(Failure::of(class, None, reason), None, None);
+            }
+            Some("compact_boundary") => self.compacted = true,
+            Some("status") => {
+                if let Some(error) = line.compact_error.0 {
+                    turn.meta(Known::Warning { message: format!("compaction failed: {}", &*error) });
+                }
+            }
+            Some("model_fallback") => {
+                let name = |model: Option<Text<'_>>| model.map_or("another model".to_owned(), Text::into_string);
+                let message = format!("{} is replaced by {}", name(line.original_model.0), name(line.fallback_model.0));
+                turn.meta(Known::Warning { message });
+            }
+            Some("model_refusal_no_fallback") => {
+                let message = line.content.0.map(Text::into_string).filter(|text| !text.is_empty());
+                let message = message.unwrap_or_else(|| "the model refused".to_owned());
+                turn.failure(Failure::of(FailureClass::Refusal, None, message));
+            }
+            Some("hook_response") => turn.text(Tag::Sys, None, line.output.0.unwrap_or_default().0),
+            _ => {
+                if let Some(content) = line.content.0 {
+                    turn.text(Tag::Sys, None, content.0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn limited(json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+        let info = serde_json::from_str::<Limited>(json)?.rate_limit_info;
+        let kind = info.rate_limit_type.0.unwrap_or_else(|| "usage".to_owned());
+        let paid = info.is_using_overage.0 == Some(true)
+            || info.overage_status.0.is_some_and(|word| word.starts_with("allowed"));
+        match info.status.as_deref() {
+            Some("rejected") if !paid => {
+                let mut failure = Failure::of(FailureClass::RateLimit, None, format!("{kind} limit reached"));
+                failure.reset = info.resets_at.0.and_then(reset::from_epoch).map(Reset::At);
+                turn.failure(failure);
+            }
+            Some("allowed_warning" | "rejected") => {
+                let used = info.utilization.0.map(|part| format!(" ({:.0} % used)", part * 100.0)).unwrap_or_default();
+                turn.meta(Known::Warning { message: format!("the {kind} limit is near{used}") });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds a message's share to what no result has counted yet.
+    fn count(&mut self, usage: Option<&RawValue>, turn: &Turn) {
+        if let Some(tokens) = usage.and_then(|raw| serde_json::from_str::<Tokens>(raw.get()).ok()) {
+            self.unreported.add(&tokens.usage(self.flavour.cached, turn.current_model().map(str::to_owned)));
+        }
+    }
+}
+
+impl Reader for Claude {
+    fn speaks(json: &str) -> bool {
+        matches!(
+            shape::kind(json).as_deref(),
+            Some(
+                "system"
+                    | "assistant"
+                    | "user"
+                    | "result"
+                    | "stream_event"
+                    | "rate_limit_event"
+                    | "content_block_delta"
+                    | "content_block_start"
+                    | "content_block_stop"
+                    | "message_start"
+                    | "message_delta"
+                    | "message_stop"
+            )
+        )
+    }
+
+    fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread> {
+        match shape::kind(json).as_deref() {
+            Some("stream_event") => self.streamed(json, turn)?,
+            Some("assistant") => self.assistant(json, turn)?,
+            Some("user") => self.user(json, turn)?,
+            Some("system") => self.system(json, turn)?,
+            Some("result") => self.result(json, turn)?,
+            Some("rate_limit_event") => Self::limited(json, turn)?,
+            Some(
+                "content_block_delta"
+                | "content_block_start"
+                | "content_block_stop"
+                | "message_start"
+                | "message_delta"
+                | "message_stop",
+            ) => self.raw_event(serde_json::from_str(json)?, None, turn),
+            Some(
+                "ping"
+                | "tool_progress"
+                | "tool_use_summary"
+                | "auth_status"
+                | "prompt_suggestion"
+                | "control_request"
+                | "control_response"
+                | "control_cancel_request"
+                | "keep_alive",
+            ) => {}
+            _ => return Err(Misread::Unknown),
+        }
+        Ok(())
+    }
+
+    fn stderr(&mut self, line: &str, turn: &mut Turn) {
+        // `Retrying in 120s (attempt 2/10): [API Error: …]`
+        if let Some((_, rest)) = line.split_once("Retrying in ")
+            && let Some((delay, rest)) = rest.split_once(" (attempt ")
+            && let Some((attempts, message)) = rest.split_once("): ")
+        {
+            let delay = match reset::find(&format!("retry in {delay}")) {
+                Some(Reset::After(milliseconds)) => Some(milliseconds),
+                _ => None,
+            };
+            let attempt = attempts.split('/').next().and_then(|number| number.parse().ok());
+            turn.retry(Failure::read(None, message), attempt, delay);
+        }
+    }
+
+    fn end(&mut self, _exit: Option<Exit>, turn: &mut Turn) {
+        turn.usage(std::mem::take(&mut self.unreported));
+    }
+}
+
+/// Lines that change nothing, known by their first bytes: there are thousands of them.
+fn only_counted(json: &str) -> bool {
+    const STREAMED: &str = "{\"type\":\"stream_event\",\"event\":{\"type\":\"";
+    const SYSTEM: &str = "{\"type\":\"system\",\"subtype\":\"";
+    if !json.ends_with('}') {
+        return false;
+    }
+    if let Some(rest) = json.strip_prefix(STREAMED) {
+        return rest.starts_with("ping\"")
+            || rest.starts_with("goal_state\"")
+            || rest.strip_prefix("content_block_delta\",\"index\":").is_some_and(|rest| {
+                let rest = rest.trim_start_matches(|character: char| character.is_ascii_digit());
+                rest.starts_with(",\"delta\":{\"type\":\"input_json_delta\"")
+                    || rest.starts_with(",\"delta\":{\"type\":\"signature_delta\"")
+            });
+    }
+    json.strip_prefix(SYSTEM).is_some_and(|rest| {
+        [
+            "thinking_tokens\"",
+            "task_progress\"",
+            "task_started\"",
+            "task_updated\"",
+            "task_notification\"",
+            "hook_started\"",
+        ]
+        .iter()
+        .any(|subtype| rest.starts_with(subtype))
+    })
+}
+
+/// What is said next is a new message.
+fn over(turn: &mut Turn, parent: Option<&str>) {
+    turn.message_over(Tag::Ai, parent);
+    turn.message_over(Tag::Think, parent);
+}
+
+fn session(id: Option<&Text<'_>>, turn: &mut Turn) {
+    if let Some(id) = id {
+        turn.session(id);
+    }
+}
+
+/// An error that the CLI names.
+fn named_failure(word: &str, status: Option<u16>, message: &str) -> Failure {
+    let class = match word {
+        "authentication_failed" | "billing_error" | "oauth_org_not_allowed" => FailureClass::Auth,
+        "rate_limit" => FailureClass::RateLimit,
+        "overloaded" => FailureClass::Overload,
+        "model_not_found" => FailureClass::Config,
+        "max_output_tokens" => FailureClass::AgentLimit,
+        // Also what a connection that breaks is called.
+        "server_error" => failure::classify(status.or_else(|| failure::status_in(message)), message)
+            .filter(|class| *class == FailureClass::Network)
+            .unwrap_or(FailureClass::Overload),
+        _ => return Failure::read(status, message),
+    };
+    Failure::of(class, status.or_else(|| failure::status_in(message)), message)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
