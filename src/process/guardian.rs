@@ -218,3 +218,32 @@ fn ignore_signals() {
         unsafe { libc::signal(signal.as_raw(), libc::SIG_IGN) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duties_survive_the_way_over_the_pipe_however_it_is_cut() {
+        let tree = Duty::Tree { mark: Mark(42), root: Identity { pid: 7, started: 99 } };
+        let file = Duty::File(PathBuf::from("/a directory/with\nnewline"));
+        let done = Duty::Tree { mark: Mark(43), root: Identity { pid: 8, started: 99 } };
+        let messages = [Message::Add(&done), Message::Add(&tree), Message::Add(&file), Message::Remove(&done)];
+        let mut bytes = vec![0];
+        bytes.extend(messages.iter().flat_map(Message::encode));
+        assert_eq!(listen(&bytes[..]), [tree.clone(), file.clone()]);
+        // What was cut off by the death of ralph is no duty.
+        let cut = Message::Add(&done).encode();
+        bytes.extend(&cut[..cut.len() - 1]);
+        assert_eq!(listen(&bytes[..]), [tree, file]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_ignored() {
+        let mut duties = Vec::new();
+        for message in [&b""[..], b"+", b"+tree", b"+tree x 1 2", b"+tree 1 2", b"hello", b"+tree 1 2 -3"] {
+            learn(message, &mut duties);
+        }
+        assert_eq!(duties, []);
+    }
+}
