@@ -22,7 +22,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cli", &[]),
     (
         "commands",
-        &["agent", "cli", "config", "emit", "error", "event", "journal", "nearest", "process", "run", "signals", "transcript", "ui"],
+        &[
+            "agent",
+            "cli",
+            "config",
+            "emit",
+            "error",
+            "event",
+            "journal",
+            "nearest",
+            "process",
+            "run",
+            "signals",
+            "transcript",
+            "ui",
+        ],
     ),
 ];
 
@@ -72,12 +86,14 @@ fn every_arrow_between_rooms_is_allowed() {
             wrong.push(format!("{}: the room `{room}` is not in the list", path.display()));
             continue;
         };
-        let code: String = product(text).lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+        let code: String =
+            product(text).lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
         let known: BTreeSet<&str> = code
             .split("crate::")
             .skip(1)
             .flat_map(|rest| {
-                let end = rest.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(rest.len());
+                let end =
+                    rest.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(rest.len());
                 Some(&rest[..end]).filter(|name| !name.is_empty() && name.starts_with(char::is_lowercase))
             })
             .collect();
@@ -91,7 +107,9 @@ fn every_arrow_between_rooms_is_allowed() {
 fn only_one_file_makes_commands() {
     let wrong: Vec<_> = sources()
         .into_iter()
-        .filter(|(path, text)| !is_test(path) && !path.ends_with("process/spawn.rs") && product(text).contains("Command::new("))
+        .filter(|(path, text)| {
+            !is_test(path) && !path.ends_with("process/spawn.rs") && product(text).contains("Command::new(")
+        })
         .map(|(path, _)| path)
         .collect();
     assert!(wrong.is_empty(), "only src/process/spawn.rs may make commands: {wrong:?}");
@@ -99,8 +117,11 @@ fn only_one_file_makes_commands() {
 
 #[test]
 fn unsafe_code_is_in_the_process_room_only() {
-    let wrong: Vec<_> =
-        sources().into_iter().filter(|(path, text)| text.contains("unsafe_code") && room(path) != "process").map(|(path, _)| path).collect();
+    let wrong: Vec<_> = sources()
+        .into_iter()
+        .filter(|(path, text)| text.contains("unsafe_code") && room(path) != "process")
+        .map(|(path, _)| path)
+        .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 

@@ -4,7 +4,8 @@
 
 use proptest::prelude::*;
 use ralph::event::{
-    Event, FailureClass, FileChange, Known, Meta, Object, Status, Tag, TodoItem, TodoStatus, ToolEnd, ToolRef, ToolStart, Usage,
+    Event, FailureClass, FileChange, Known, Meta, Object, Status, Tag, TodoItem, TodoStatus, ToolEnd, ToolRef,
+    ToolStart, Usage,
 };
 use serde_json::Value;
 
@@ -19,7 +20,8 @@ fn json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(any::<String>(), inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map(any::<String>(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }
@@ -34,32 +36,56 @@ fn tag() -> impl Strategy<Value = Tag> {
 
 fn usage() -> impl Strategy<Value = Usage> {
     let number = || prop::option::of(any::<u64>());
-    (number(), number(), number(), number(), number(), number(), prop::option::of(any::<String>()), prop::option::of(0u32..1_000_000)).prop_map(
-        |(prompt_tokens, completion_tokens, total_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, model, cost)| Usage {
-            prompt_tokens,
-            completion_tokens,
-            total_tokens,
-            model,
-            cached_tokens,
-            cache_write_tokens,
-            reasoning_tokens,
-            cost_usd: cost.map(|cost| f64::from(cost) / 1024.0),
-        },
+    (
+        number(),
+        number(),
+        number(),
+        number(),
+        number(),
+        number(),
+        prop::option::of(any::<String>()),
+        prop::option::of(0u32..1_000_000),
     )
+        .prop_map(
+            |(
+                prompt_tokens,
+                completion_tokens,
+                total_tokens,
+                cached_tokens,
+                cache_write_tokens,
+                reasoning_tokens,
+                model,
+                cost,
+            )| Usage {
+                prompt_tokens,
+                completion_tokens,
+                total_tokens,
+                model,
+                cached_tokens,
+                cache_write_tokens,
+                reasoning_tokens,
+                cost_usd: cost.map(|cost| f64::from(cost) / 1024.0),
+            },
+        )
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let parent = || prop::option::of(any::<String>());
     let status = || prop::sample::select(vec![Status::Ok, Status::Fail, Status::Unknown]);
     prop_oneof![
-        (tag(), any::<String>(), any::<bool>(), parent())
-            .prop_map(|(tag, text, delta, parent)| Event::Text { tag, text, delta, parent }),
+        (tag(), any::<String>(), any::<bool>(), parent()).prop_map(|(tag, text, delta, parent)| Event::Text {
+            tag,
+            text,
+            delta,
+            parent
+        }),
         (any::<String>(), any::<String>(), prop::option::of(object()), parent())
             .prop_map(|(id, name, input, parent)| Event::ToolStart { tool: ToolStart { id, name, input }, parent }),
         (any::<String>(), any::<String>(), any::<bool>(), parent())
             .prop_map(|(id, text, delta, parent)| Event::ToolOutput { tool: ToolRef { id }, text, delta, parent }),
-        (any::<String>(), status(), prop::option::of(any::<u64>()), parent())
-            .prop_map(|(id, status, duration_ms, parent)| Event::ToolEnd { tool: ToolEnd { id, status, duration_ms }, parent }),
+        (any::<String>(), status(), prop::option::of(any::<u64>()), parent()).prop_map(
+            |(id, status, duration_ms, parent)| Event::ToolEnd { tool: ToolEnd { id, status, duration_ms }, parent }
+        ),
         usage().prop_map(|usage| Event::Usage { usage }),
         object().prop_map(|object| Event::Meta { meta: Meta(object) }),
     ]
@@ -70,6 +96,9 @@ proptest! {
     fn an_event_reads_back_as_it_was_written(event in event()) {
         let json = serde_json::to_vec(&event).unwrap();
         prop_assert!(!json.contains(&b'\n'), "one event, one line");
+        let mut written = Vec::new();
+        event.write_json(&mut written);
+        prop_assert_eq!(&written, &json, "the fast way writes what serde writes");
         prop_assert_eq!(Event::from_json(&json).unwrap(), event.clone());
         prop_assert_eq!(serde_json::from_slice::<Event>(&json).unwrap(), event);
     }
@@ -97,7 +126,9 @@ fn known_kinds_survive_as_meta() {
         Known::Retry { class: FailureClass::Overload, attempt: Some(2), delay_ms: None, message: None },
     ] {
         let event = Event::from(known.clone());
-        let Event::Meta { meta } = Event::from_json(&serde_json::to_vec(&event).unwrap()).unwrap() else { panic!("not meta") };
+        let Event::Meta { meta } = Event::from_json(&serde_json::to_vec(&event).unwrap()).unwrap() else {
+            panic!("not meta")
+        };
         assert_eq!(meta.known(), Some(known));
     }
 }

@@ -15,17 +15,15 @@ pub fn names() -> Vec<&'static str> {
 
 /// An agent by its name.
 pub fn find(name: &str) -> Result<Agent, UserError> {
-    match name {
-        "demo" => demo(),
-        _ => {
-            let error = UserError::usage(format!("unknown agent `{name}`"));
-            Err(match nearest(name, names()) {
-                Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-                None => error.hint(format!("known agents: {}", names().join(", "))),
-            }
-            .hint("any other command works with `--agent-cmd 'COMMAND'`"))
-        }
+    if name == "demo" {
+        return demo();
     }
+    let error = UserError::usage(format!("unknown agent `{name}`"));
+    let error = match nearest(name, names()) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error.hint(format!("known agents: {}", names().join(", "))),
+    };
+    Err(error.hint("any other command works with `--agent-cmd 'COMMAND'`"))
 }
 
 /// The built-in agent that needs no installation: this program, playing a small task.

@@ -95,30 +95,30 @@ impl Player {
         self.think("The greeting is said to be wrong. First see what the script does and what the test expects,")
             .await?;
         self.think("then mend one thing at a time.").await?;
-        self.todo([TodoStatus::InProgress, TodoStatus::Pending, TodoStatus::Pending])?;
+        Self::todo([TodoStatus::InProgress, TodoStatus::Pending, TodoStatus::Pending])?;
         self.shell("cat greet.sh").await?;
         self.shell("sh test.sh").await?;
         self.say("The test fails twice: `Helo` is misspelt, and the exclamation mark is missing.").await?;
         self.edit("Helo", "Hello").await?;
-        self.todo([TodoStatus::Done, TodoStatus::Pending, TodoStatus::Pending])?;
+        Self::todo([TodoStatus::Done, TodoStatus::Pending, TodoStatus::Pending])?;
         self.say("The spelling is mended. The exclamation mark comes next.").await
     }
 
     async fn second(&mut self) -> io::Result<()> {
         self.think("The spelling was mended in the last iteration. See what is left.").await?;
-        self.todo([TodoStatus::Done, TodoStatus::InProgress, TodoStatus::Pending])?;
+        Self::todo([TodoStatus::Done, TodoStatus::InProgress, TodoStatus::Pending])?;
         self.shell("sh test.sh").await?;
         self.edit("Hello, $1\"", "Hello, $1!\"").await?;
-        self.todo([TodoStatus::Done, TodoStatus::Done, TodoStatus::Pending])?;
+        Self::todo([TodoStatus::Done, TodoStatus::Done, TodoStatus::Pending])?;
         self.say("The exclamation mark is in place. I do not say that I am done before the test has passed.").await
     }
 
     async fn third(&mut self) -> io::Result<()> {
         self.think("Both mistakes should be gone. Run the test, then commit.").await?;
-        self.todo([TodoStatus::Done, TodoStatus::Done, TodoStatus::InProgress])?;
+        Self::todo([TodoStatus::Done, TodoStatus::Done, TodoStatus::InProgress])?;
         let passed = self.shell("sh test.sh").await?;
         self.shell("git add -A && git commit -q -m 'Mend the greeting' && git log --oneline").await?;
-        self.todo([TodoStatus::Done; 3])?;
+        Self::todo([TodoStatus::Done; 3])?;
         let marker = self.marker.clone();
         if passed {
             self.say(&format!("All checks pass, and the change is committed.\n\n{marker}")).await
@@ -151,7 +151,7 @@ impl Player {
         Ok(())
     }
 
-    fn todo(&self, progress: [TodoStatus; 3]) -> io::Result<()> {
+    fn todo(progress: [TodoStatus; 3]) -> io::Result<()> {
         let texts = ["mend the spelling", "add the exclamation mark", "run the test and commit"];
         let items = texts.iter().zip(progress);
         let items = items.map(|(text, status)| TodoItem { text: (*text).to_owned(), status }).collect();
@@ -165,7 +165,7 @@ impl Player {
         if !output.is_empty() {
             tell(&Event::tool_output(&id, output))?;
         }
-        self.ended(&id, success, start)
+        Self::ended(&id, success, start)
     }
 
     /// Replaces text in the script.
@@ -175,7 +175,7 @@ impl Player {
         let path = self.repository.join("greet.sh");
         let before = std::fs::read_to_string(&path)?;
         std::fs::write(&path, before.replace(old, new))?;
-        self.ended(&id, before.contains(old), start).map(|_| ())
+        Self::ended(&id, before.contains(old), start).map(|_| ())
     }
 
     async fn next_tool(&mut self, name: &str, input: &[(&str, &str)]) -> io::Result<String> {
@@ -187,7 +187,7 @@ impl Player {
         Ok(id)
     }
 
-    fn ended(&self, id: &str, success: bool, start: Instant) -> io::Result<bool> {
+    fn ended(id: &str, success: bool, start: Instant) -> io::Result<bool> {
         let status = if success { Status::Ok } else { Status::Fail };
         tell(&Event::tool_end(id, status, u64::try_from(start.elapsed().as_millis()).ok()))?;
         Ok(success)
@@ -225,7 +225,9 @@ impl Player {
 }
 
 fn tell(event: &Event) -> io::Result<()> {
+    let mut line = Vec::new();
+    emit::rtf1(event, &mut line);
     let mut out = io::stdout().lock();
-    emit::rtf1(event, &mut out)?;
+    out.write_all(&line)?;
     out.flush()
 }

@@ -13,7 +13,7 @@ use crate::error::UserError;
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
     let result = match cli.command {
-        Command::Run(args) => run::run(*args),
+        Command::Run(args) => run::run(&args),
         Command::Translate(args) => translate::run(&args),
         Command::DemoAgent => demo_agent::run(),
     };

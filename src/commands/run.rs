@@ -23,7 +23,7 @@ use crate::ui::{Feed, JsonView, View};
 const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Runs the loop and gives its exit code.
-pub fn run(args: Run) -> Result<u8, UserError> {
+pub fn run(args: &Run) -> Result<u8, UserError> {
     let workspace = std::env::current_dir().map_err(|error| {
         UserError::usage(format!("the working directory is gone or not accessible: {}", io_reason(&error)))
             .hint("change to a directory that exists")
@@ -35,7 +35,7 @@ pub fn run(args: Run) -> Result<u8, UserError> {
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         }
     };
-    let mut plan = plan(&args, workspace)?;
+    let mut plan = plan(args, workspace)?;
     let unusable = |error: &std::io::Error| {
         UserError::usage(format!("cannot use `{}`: {}", plan.workspace.join(".ralph").display(), io_reason(error)))
             .hint("ralph keeps its journal there: make room on the disk or mend the permissions; nothing was run")
@@ -117,7 +117,7 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Plan, UserError> {
         (Origin::Default, Some(timeout)) => timeout.value,
         _ => settings.timeout.value,
     };
-    let transcript = select(&[settings.transcript.value.clone()], agent.dialect).map_err(|error| {
+    let transcript = select(std::slice::from_ref(&settings.transcript.value), agent.dialect).map_err(|error| {
         UserError::usage(format!("{error} (from {})", settings.transcript.origin))
             .hint(format!("known: {}", names().join(", ")))
     })?;

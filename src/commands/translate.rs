@@ -1,6 +1,7 @@
 //! `ralph translate`: raw agent output in, canonical events out. A filter, for people and for tests.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
+use std::path::Path;
 
 use super::looks::line_view;
 use crate::cli::{To, Translate};
@@ -9,125 +10,149 @@ use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
 use crate::journal::{Body, Record};
 use crate::process::{Exit, Line, Lines};
-use crate::transcript::{Adapter, Context, named, names};
-use crate::ui::View;
+use crate::transcript::{Adapter, Choice, Context, PLAIN, Selected, auto, names, select};
+use crate::ui::{LineView, View};
 
-/// Reads standard input to its end.
+/// How much is read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Reads the input to its end.
 pub fn run(args: &Translate) -> Result<u8, UserError> {
-    let dialect = named(&args.from)
-        .map_err(|error| UserError::usage(error.to_string()).hint(format!("known: {}", known_names().join(", "))))?;
+    let choice = Choice::from(args.from.as_str());
+    let selected = select(&[choice], None)
+        .map_err(|error| UserError::usage(error.to_string()).hint(format!("known: {}", names().join(", "))))?;
     let prompts = match &args.prompt {
         Some(path) => vec![crate::run::prompt::Source::File(path.clone()).read()?],
         None => Vec::new(),
     };
-    let adapter = (dialect.adapter)(&Context { prompts, ..Context::default() });
-    let mut writer: Box<dyn FnMut(&Event) -> io::Result<()>> = match args.to {
-        To::Json => events_to(|event, out| emit::json(event, out)),
-        To::Rtf1 => events_to(|event, out| emit::rtf1(event, out)),
-        To::Text => {
-            let mut view = line_view(&args.looks);
-            Box::new(move |event| {
-                let body = Body::Agent { iteration: 1, from: Stream::Stdout, event: event.clone() };
-                view.record(&Record { seq: 0, at: jiff::Timestamp::UNIX_EPOCH, body })?;
-                view.flush()
-            })
-        }
+    let context = Context { prompts, ..Context::default() };
+    let adapter = match selected {
+        Selected::Dialect(dialect) => (dialect.adapter)(&context),
+        Selected::Auto(_) | Selected::Command(_) => auto(&PLAIN, &context),
     };
-    let result = if args.explain {
-        explain(adapter, args)
-    } else {
-        translate(adapter, args, &mut |events| events.iter().try_for_each(&mut writer))
-    };
-    match result {
+    let writer = Writer::new(args);
+    match translate(adapter, args, writer) {
         Ok(()) => Ok(0),
         // Whoever read the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => {
-            let name = args.input.as_ref().map_or_else(|| "standard input".to_owned(), |path| format!("`{}`", path.display()));
-            Err(UserError::failed(format!("cannot translate {name}: {}", io_reason(&error))))
+            let input =
+                args.input.as_ref().map_or_else(|| "standard input".to_owned(), |path| format!("`{}`", path.display()));
+            Err(UserError::failed(format!("cannot translate {input}: {}", io_reason(&error))))
         }
     }
 }
 
-fn known_names() -> Vec<&'static str> {
-    names().into_iter().filter(|name| *name != "auto").collect()
-}
-
-fn events_to(
-    emit: fn(&Event, &mut BufWriter<io::Stdout>) -> io::Result<()>,
-) -> Box<dyn FnMut(&Event) -> io::Result<()>> {
-    let mut out = BufWriter::with_capacity(256 * 1024, io::stdout());
-    Box::new(move |event| emit(event, &mut out))
-}
-
-/// Feeds the adapter and hands on its events, in batches as they come.
-fn translate(
-    mut adapter: Box<dyn Adapter>,
-    args: &Translate,
-    each: &mut dyn FnMut(&[Event]) -> io::Result<()>,
-) -> io::Result<()> {
+fn translate(mut adapter: Box<dyn Adapter>, args: &Translate, mut writer: Writer) -> io::Result<()> {
     let mut events = Vec::new();
-    let mut hand_on = |events: &mut Vec<Event>| {
-        let result = each(events);
-        events.clear();
-        result
-    };
-    let mut failed = Ok(());
-    read_lines(input(args)?, |line| {
-        adapter.line(line, &mut events);
-        if failed.is_ok() && events.len() >= 64 {
-            failed = hand_on(&mut events);
+    each_line(args.input.as_deref(), |step| match step {
+        Step::Line(line) => {
+            adapter.line(line, &mut events);
+            writer.line(line, &mut events)
         }
-        failed.is_ok()
+        Step::Pause => writer.flush(),
     })?;
-    failed?;
     if let Some(path) = &args.stderr {
-        read_lines(std::fs::File::open(path)?, |line| {
-            adapter.stderr(line, &mut events);
-            true
+        each_line(Some(path), |step| match step {
+            Step::Line(line) => {
+                adapter.stderr(line, &mut events);
+                writer.line(line, &mut events)
+            }
+            Step::Pause => Ok(()),
         })?;
     }
     adapter.end(args.exit_code.map(Exit::Code), &mut events);
-    hand_on(&mut events)
+    writer.end(&mut events)
 }
 
-/// Shows each line with the events it gave: how a bug report is made.
-fn explain(mut adapter: Box<dyn Adapter>, args: &Translate) -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout());
-    let mut events = Vec::new();
-    let mut number = 0;
-    let mut failed = Ok(());
-    let mut show = |head: String, events: &mut Vec<Event>| -> io::Result<()> {
-        writeln!(out, "{head}")?;
-        for event in events.drain(..) {
-            out.write_all(b"    ")?;
-            emit::json(&event, &mut out)?;
+/// Where the events go.
+enum Writer {
+    /// One line for each event.
+    Lines { out: Vec<u8>, emit: fn(&Event, &mut Vec<u8>) },
+    /// As the line view shows them.
+    Text(Box<LineView<io::Stdout>>),
+    /// Each line with the events it gave: how a bug report is made.
+    Explain { out: Vec<u8>, line: u64 },
+}
+
+impl Writer {
+    fn new(args: &Translate) -> Self {
+        let out = Vec::with_capacity(CHUNK);
+        match args.to {
+            _ if args.explain => Self::Explain { out, line: 0 },
+            To::Json => Self::Lines { out, emit: emit::json },
+            To::Rtf1 => Self::Lines { out, emit: emit::rtf1 },
+            To::Text => Self::Text(Box::new(line_view(&args.looks))),
         }
-        out.flush()
-    };
-    read_lines(input(args)?, |line| {
-        adapter.line(line, &mut events);
-        number += 1;
-        failed = show(format!("{number}: {}", line.text()), &mut events);
-        failed.is_ok()
-    })?;
-    failed?;
-    adapter.end(args.exit_code.map(Exit::Code), &mut events);
-    show("end".to_owned(), &mut events)
+    }
+
+    /// Takes the events that a line gave.
+    fn line(&mut self, line: Line<'_>, events: &mut Vec<Event>) -> io::Result<()> {
+        if let Self::Explain { out, line: number } = self {
+            *number += 1;
+            writeln!(out, "{number}: {}", line.text())?;
+        }
+        self.events(events)
+    }
+
+    /// Takes the events that the end gave.
+    fn end(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+        if let Self::Explain { out, .. } = self {
+            writeln!(out, "end")?;
+        }
+        self.events(events)?;
+        self.flush()
+    }
+
+    fn events(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+        for event in events.drain(..) {
+            match self {
+                Self::Lines { out, emit } => emit(&event, out),
+                Self::Text(view) => {
+                    let body = Body::Agent { iteration: 1, from: Stream::Stdout, event };
+                    view.record(&Record { seq: 0, at: jiff::Timestamp::UNIX_EPOCH, body })?;
+                }
+                Self::Explain { out, .. } => {
+                    out.extend_from_slice(b"    ");
+                    emit::json(&event, out);
+                }
+            }
+        }
+        match self {
+            Self::Lines { out, .. } | Self::Explain { out, .. } if out.len() >= CHUNK / 2 => self.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Lines { out, .. } | Self::Explain { out, .. } => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(out)?;
+                out.clear();
+                stdout.flush()
+            }
+            Self::Text(view) => view.flush(),
+        }
+    }
 }
 
-fn input(args: &Translate) -> io::Result<Box<dyn io::Read>> {
-    Ok(match &args.input {
+/// What comes out of reading.
+enum Step<'a> {
+    Line(Line<'a>),
+    /// There is nothing more to read just now.
+    Pause,
+}
+
+/// Splits a file, or standard input, into lines.
+fn each_line(path: Option<&Path>, mut each: impl FnMut(Step<'_>) -> io::Result<()>) -> io::Result<()> {
+    let mut input: Box<dyn io::Read> = match path {
         Some(path) => Box::new(std::fs::File::open(path)?),
         None => Box::new(io::stdin().lock()),
-    })
-}
-
-/// Splits a stream into lines until it ends or nobody wants more.
-fn read_lines(mut input: impl io::Read, mut each: impl FnMut(Line<'_>) -> bool) -> io::Result<()> {
+    };
     let mut lines = Lines::default();
-    let mut buffer = vec![0; 256 * 1024];
-    let mut wanted = true;
+    let mut buffer = vec![0; CHUNK];
+    let mut result = Ok(());
     loop {
         let count = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -135,13 +160,17 @@ fn read_lines(mut input: impl io::Read, mut each: impl FnMut(Line<'_>) -> bool) 
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        lines.push(&buffer[..count], |line| wanted = wanted && each(line));
-        if !wanted {
-            return Ok(());
+        lines.push(&buffer[..count], |line| {
+            if result.is_ok() {
+                result = each(Step::Line(line));
+            }
+        });
+        std::mem::replace(&mut result, Ok(()))?;
+        // A short read of a pipe means that its writer is slower than we are: somebody may be watching.
+        if count < 64 * 1024 {
+            each(Step::Pause)?;
         }
     }
-    lines.finish(|line| {
-        each(line);
-    });
-    Ok(())
+    lines.finish(|line| result = each(Step::Line(line)));
+    result
 }

@@ -139,7 +139,7 @@ impl Reading<'_> {
                 self.out.layer.agent_command = Some(Setting::new(Some(argv), origin));
             }
             "cli.prompt_mode" => {
-                self.out.layer.prompt_mode = Some(self.one_of(node, &full, &["arg", "stdin"])?.map(Some))
+                self.out.layer.prompt_mode = Some(self.one_of(node, &full, &["arg", "stdin"])?.map(Some));
             }
             "cli.prompt_flag" => self.out.layer.prompt_flag = Some(self.text_of(node, &full)?.map(Some)),
             "event_loop.prompt_file" => {
@@ -147,7 +147,7 @@ impl Reading<'_> {
                 self.out.layer.prompt_file = Some(self.text_of(node, &full)?.map(|file| Some(beside(file))));
             }
             "event_loop.completion_promise" => {
-                self.out.layer.completion_promise = Some(self.text_of(node, &full)?.map(Some))
+                self.out.layer.completion_promise = Some(self.text_of(node, &full)?.map(Some));
             }
             "event_loop.max_iterations" => {
                 let count = self.count_of(node, &full)?;

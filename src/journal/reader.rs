@@ -28,7 +28,7 @@ impl Reader {
     }
 
     /// The next record; `None` at the end, and also before a line that is not finished.
-    pub fn next(&mut self) -> io::Result<Option<Result<Record, RecordError>>> {
+    pub fn read(&mut self) -> io::Result<Option<Result<Record, RecordError>>> {
         self.line.clear();
         let read = self.input.read_until(b'\n', &mut self.line)?;
         if self.line.pop() != Some(b'\n') {
@@ -60,11 +60,11 @@ mod tests {
         std::fs::write(&torn, &whole[..cut]).unwrap();
 
         let mut reader = Reader::open(&torn, 0).unwrap();
-        assert_eq!(reader.next().unwrap().unwrap().unwrap(), *first.record);
-        assert!(reader.next().unwrap().is_none());
+        assert_eq!(reader.read().unwrap().unwrap().unwrap(), *first.record);
+        assert!(reader.read().unwrap().is_none());
         std::fs::OpenOptions::new().append(true).open(&torn).unwrap().write_all(&whole[cut..]).unwrap();
-        assert_eq!(reader.next().unwrap().unwrap().unwrap(), *second.record);
-        assert!(reader.next().unwrap().is_none());
+        assert_eq!(reader.read().unwrap().unwrap().unwrap(), *second.record);
+        assert!(reader.read().unwrap().is_none());
         assert_eq!(reader.offset(), second.end);
     }
 }

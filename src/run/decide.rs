@@ -160,7 +160,7 @@ fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verd
         let reason = format!(
             "{}; waiting would take {} s more than allowed",
             failure.message,
-            (state.waited - policy.max_wait).as_secs()
+            state.waited.saturating_sub(policy.max_wait).as_secs()
         );
         return (before, finish(Outcome::RateLimited, reason));
     }

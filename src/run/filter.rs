@@ -59,7 +59,8 @@ impl Filter {
         let writer = OwnedFd::from(writer);
         rustix::io::ioctl_fionbio(&writer, true).map_err(|error| broken(error.into()))?;
         let input = pipe::Sender::from_owned_fd(writer).map_err(broken)?;
-        let invocation = Invocation { stdin: Stdin::From(Arc::new(OwnedFd::from(reader))), ..invocation(argv, workspace)? };
+        let invocation =
+            Invocation { stdin: Stdin::From(Arc::new(OwnedFd::from(reader))), ..invocation(argv, workspace)? };
         let name = invocation.program.to_string_lossy().into_owned();
         let clocks = Clocks { startup: None, idle: None, total: None, ..Clocks::default() };
         let process = process::start(invocation, clocks).map_err(|error| of_the_command(&error))?;
@@ -121,7 +122,7 @@ impl Filter {
                     }
                     Output::Ended(ended) => Step::Ended(ended),
                 },
-                written = timeout(PATIENCE, write(input, waiting)), if input.is_some() && !closing => match written {
+                written = timeout(PATIENCE, write(input.as_ref(), waiting)), if input.is_some() && !closing => match written {
                     Ok(Ok(())) => Step::Written,
                     Ok(Err(_)) => Step::Closed,
                     Err(_) => Step::Stuck,
@@ -190,7 +191,7 @@ enum Step {
 }
 
 /// Writes some of what waits.
-async fn write(input: &Option<pipe::Sender>, waiting: &mut VecDeque<u8>) -> std::io::Result<()> {
+async fn write(input: Option<&pipe::Sender>, waiting: &mut VecDeque<u8>) -> std::io::Result<()> {
     let Some(input) = input else { return Ok(()) };
     loop {
         input.writable().await?;

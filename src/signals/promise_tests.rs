@@ -13,7 +13,9 @@ use Said::{Complete, NearMiss, Nothing, Replan};
 
 fn judge(rule: &Rule, messages: Messages, events: &[Event]) -> Said {
     let mut watch = Watch::new(rule.clone(), messages);
-    events.iter().for_each(|event| watch.see(event));
+    for event in events {
+        watch.see(event);
+    }
     match watch.end() {
         Some(Signal::Complete { .. }) => Complete,
         Some(Signal::Replan { .. }) => Replan,
@@ -218,7 +220,9 @@ fn a_near_miss_says_why() {
         ([vec![ai("LOOP_COMPLETE")], tool().to_vec()].concat(), "the agent went on working afterwards (tool `shell`)"),
     ] {
         let mut watch = Watch::new(Rule::new(None, Match::LastLine), Messages::Whole);
-        events.iter().for_each(|event| watch.see(event));
+        for event in &events {
+            watch.see(event);
+        }
         match watch.end() {
             Some(Signal::NearMiss { reason: found, .. }) => assert_eq!(found, reason),
             other => panic!("{events:?}: {other:?}"),

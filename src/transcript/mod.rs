@@ -30,7 +30,8 @@ use crate::process::{Exit, Line};
 
 pub use ansi::strip as strip_ansi;
 pub use auto::auto;
-pub use rtf1::SENTINEL;
+pub use plain::DIALECT as PLAIN;
+pub use rtf1::{DIALECT as RTF1, SENTINEL};
 pub use select::{Choice, Selected, UnknownDialect, named, names, select};
 
 /// Reads one dialect.

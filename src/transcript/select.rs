@@ -24,8 +24,10 @@ impl From<&str> for Choice {
 /// What will read the output.
 #[derive(Clone)]
 pub enum Selected {
-    /// A built-in adapter.
+    /// A built-in adapter, by name.
     Dialect(&'static Dialect),
+    /// The agent's own dialect, unless the output plainly speaks another.
+    Auto(&'static Dialect),
     /// An external one.
     Command(Vec<String>),
 }
@@ -34,7 +36,7 @@ impl Selected {
     /// The dialect's name, or the command.
     pub fn name(&self) -> String {
         match self {
-            Self::Dialect(dialect) => dialect.name.to_owned(),
+            Self::Dialect(dialect) | Self::Auto(dialect) => dialect.name.to_owned(),
             Self::Command(argv) => format!("command `{}`", argv.join(" ")),
         }
     }
@@ -60,7 +62,7 @@ pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, Unkno
             Choice::Command(argv) => return Ok(Selected::Command(argv.clone())),
         }
     }
-    named(agent.unwrap_or("plain")).map(Selected::Dialect)
+    named(agent.unwrap_or("plain")).map(Selected::Auto)
 }
 
 /// A dialect by name, or why there is none.
@@ -119,7 +121,10 @@ mod tests {
     #[test]
     fn what_is_planned_says_so() {
         for name in PLANNED {
-            assert_eq!(selected(&[Choice::from(*name)], None), format!("transcript `{name}` is known but not built yet"));
+            assert_eq!(
+                selected(&[Choice::from(*name)], None),
+                format!("transcript `{name}` is known but not built yet")
+            );
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What an iteration came to, as callouts: PLAN, ACTIONS, REPORT. From events only; what an adapter does
 //! not tell is not guessed, and a callout without events is not shown.
 
+use std::fmt::Write as _;
+
 use super::figures;
 use super::style::{Glyphs, Ink};
 use super::text::{harmless, width};
@@ -128,7 +130,7 @@ pub fn action(call: &Call, name_width: usize, glyphs: &Glyphs) -> (String, Ink) 
         facts.push(figures::plural(call.lines as u64, "line"));
     }
     if !facts.is_empty() {
-        line.push_str(&format!("  ({})", facts.join(", ")));
+        let _ = write!(line, "  ({})", facts.join(", "));
     }
     (line, ink)
 }

@@ -93,13 +93,12 @@ struct Showing {
 impl Showing {
     fn run(mut self) -> io::Result<()> {
         loop {
-            let next = match self.receiver.try_recv() {
-                Ok(appended) => Ok(appended),
-                Err(_) => {
-                    self.catch_up(self.shared.end.load(Ordering::Acquire))?;
-                    self.view.flush()?;
-                    self.receiver.recv_timeout(TICK)
-                }
+            let next = if let Ok(appended) = self.receiver.try_recv() {
+                Ok(appended)
+            } else {
+                self.catch_up(self.shared.end.load(Ordering::Acquire))?;
+                self.view.flush()?;
+                self.receiver.recv_timeout(TICK)
             };
             match next {
                 Ok(appended) => {
@@ -127,7 +126,7 @@ impl Showing {
         }
         let mut reader = Reader::open(&self.journal, self.shown)?;
         while reader.offset() < end {
-            match reader.next()? {
+            match reader.read()? {
                 Some(Ok(record)) => self.view.record(&record)?,
                 Some(Err(_)) => {}
                 None => break,
