@@ -93,8 +93,10 @@ impl Post {
 
     fn replace(&mut self, program: &Path) {
         if let Some((old, pipe)) = self.guardian.take() {
+            // It may only be halted, and would take the end of its pipe for our death.
+            let _ = rustix::process::kill_process(old, Signal::KILL);
             drop(pipe);
-            exit::reap(old);
+            exit::reap_killed(old);
             registry::remove(old.as_raw_nonzero().get());
         }
         // Without a guardian the parent-death signal remains; an agent is not refused for that.

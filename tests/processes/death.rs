@@ -132,6 +132,22 @@ fn a_guardian_that_was_killed_has_a_successor_for_the_next_agent() {
 }
 
 #[test]
+fn an_exit_code_is_known_even_where_the_end_of_children_is_ignored() {
+    // Ignored by the shell that starts it, so ignored by the host too.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let script = format!("echo $$ >> {0}; if [ $(wc -l < {0}) -lt 3 ]; then exit 3; fi", file.display());
+    let host = host_command(&script);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' CHLD; exec \"$0\" \"$@\""]).arg(host.get_program()).args(host.get_args());
+    shell.env(SCRIPT, &script).stdin(Stdio::null()).stdout(Stdio::null());
+    // The host starts a failed agent again; one whose status is lost never succeeds.
+    let mut shell = shell.spawn().unwrap();
+    assert!(eventually(Duration::from_secs(20), || shell.try_wait().unwrap().is_some()));
+    assert_eq!(pids(&file).len(), 3);
+}
+
+#[test]
 fn a_guardian_shrugs_off_what_ends_other_programs() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
