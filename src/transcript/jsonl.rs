@@ -41,6 +41,11 @@ pub trait Reader: Send {
     /// Takes one object. When it is not understood, nothing may have been told to the turn.
     fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread>;
 
+    /// True for a line outside the objects that the program prints about itself; it is shown as such.
+    fn banner(&mut self, _line: &str, _turn: &mut Turn) -> bool {
+        false
+    }
+
     /// Takes a line of standard error that has been shown already.
     fn stderr(&mut self, _line: &str, _turn: &mut Turn) {}
 
@@ -110,7 +115,12 @@ impl<R: Reader> JsonLines<R> {
         match self.mode {
             // Lines that only get counted may be most of a stream.
             Mode::Json if bytes.ends_with(b"}") && (R::changes_nothing(bytes) || self.turn.is_unknown(bytes)) => return,
-            Mode::Text => return self.words(bytes),
+            Mode::Text => {
+                if !self.banner(bytes) {
+                    self.words(bytes);
+                }
+                return;
+            }
             _ => {}
         }
         let text = String::from_utf8_lossy(bytes);
@@ -256,6 +266,16 @@ impl<R: Reader> JsonLines<R> {
         }
     }
 
+    /// Shows what the program prints about itself; false for any other line.
+    fn banner(&mut self, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        let own = self.reader.banner(&text, &mut self.turn);
+        if own {
+            self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
+        }
+        own
+    }
+
     fn blank(&mut self, bytes: &[u8]) {
         if matches!(&self.mode, Mode::Undecided(held) if !held.is_empty()) {
             self.hold(bytes);
@@ -263,6 +283,9 @@ impl<R: Reader> JsonLines<R> {
     }
 
     fn hold(&mut self, bytes: &[u8]) {
+        if self.banner(bytes) {
+            return;
+        }
         let Mode::Undecided(held) = &mut self.mode else { return };
         held.push(bytes.to_vec());
         if held.len() > HELD_LINES || held.iter().map(Vec::len).sum::<usize>() > HELD_BYTES {

@@ -3,15 +3,25 @@
 //! An adapter is total: any bytes in, never a panic, nothing lost. It does no I/O and holds no clock, so
 //! the same bytes always give the same events.
 
+mod aider;
+mod amounts;
 mod amp;
 mod ansi;
 mod auto;
 mod claude;
+mod cline;
+mod codex;
+mod copilot;
 mod cursor;
+mod droid;
 mod echo;
 pub mod failure;
 mod gemini;
+mod goose;
 mod jsonl;
+mod kiro;
+mod opencode;
+mod pi;
 mod plain;
 mod plan;
 mod qwen;
@@ -21,6 +31,7 @@ mod select;
 mod shape;
 mod tail;
 mod tools;
+mod totals;
 mod turn;
 mod words;
 
@@ -86,12 +97,27 @@ pub struct Dialect {
     pub adapter: fn(&Context) -> Box<dyn Adapter>,
 }
 
-/// All dialects that are built.
-pub const DIALECTS: &[Dialect] =
-    &[claude::DIALECT, amp::DIALECT, cursor::DIALECT, gemini::DIALECT, qwen::DIALECT, plain::DIALECT, rtf1::DIALECT];
+/// Makes both tables of one list, so that no dialect can be in only one of them.
+macro_rules! tables {
+    ($($module:ident),* $(,)?) => {
+        /// All dialects that are built.
+        pub const DIALECTS: &[Dialect] = &[$($module::DIALECT),*];
+
+        /// The same, each for an agent that may turn out to speak another.
+        const AUTOMATIC: &[Dialect] =
+            &[$(Dialect { adapter: |context| auto(&$module::DIALECT, context), ..$module::DIALECT }),*];
+    };
+}
+
+tables![claude, codex, gemini, amp, qwen, opencode, copilot, cursor, cline, pi, goose, droid, kiro, aider, plain, rtf1,];
 
 /// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] = &["codex", "opencode", "copilot", "cline", "pi", "goose", "droid", "kiro", "aider"];
+pub const PLANNED: &[&str] = &[];
+
+/// The dialect of an agent, whose output may turn out to speak another: then it is read as that.
+pub fn automatic(name: &str) -> Option<&'static Dialect> {
+    AUTOMATIC.iter().find(|dialect| dialect.name == name)
+}
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {

@@ -1,7 +1,7 @@
 //! Which dialect an iteration is read with. Deterministic: the first of flag, environment, configuration
 //! that says something other than `auto`; else the agent's own dialect; else plain.
 
-use super::{DIALECTS, Dialect, PLANNED, dialect};
+use super::{DIALECTS, Dialect, PLANNED, automatic, dialect};
 
 /// What somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -60,7 +60,8 @@ pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, Unkno
             Choice::Command(argv) => return Ok(Selected::Command(argv.clone())),
         }
     }
-    named(agent.unwrap_or("plain")).map(Selected::Dialect)
+    let name = agent.unwrap_or("plain");
+    named(name).map(|expected| Selected::Dialect(automatic(name).unwrap_or(expected)))
 }
 
 /// A dialect by name, or why there is none.

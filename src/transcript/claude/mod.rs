@@ -4,7 +4,7 @@
 //! once. What the CLI itself says through the model's mouth (`<synthetic>`) is never the agent's word.
 
 mod result;
-mod side_effects;
+pub mod side_effects;
 mod wire;
 
 use std::collections::BTreeMap;
