@@ -144,7 +144,7 @@ pub struct Translate {
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
 
-    /// What the input is: an agent's name, `plain` or `rtf1`.
+    /// What the input is: an agent's name, `plain`, `rtf1`, or `auto` to see it from the first lines.
     #[arg(long, value_name = "DIALECT")]
     pub from: String,
 

@@ -5,6 +5,7 @@
 
 mod meta;
 mod wire;
+mod write;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

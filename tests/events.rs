@@ -96,6 +96,9 @@ proptest! {
     fn an_event_reads_back_as_it_was_written(event in event()) {
         let json = serde_json::to_vec(&event).unwrap();
         prop_assert!(!json.contains(&b'\n'), "one event, one line");
+        let mut written = Vec::new();
+        event.write_json(&mut written);
+        prop_assert_eq!(&written, &json, "the fast way writes what serde writes");
         prop_assert_eq!(Event::from_json(&json).unwrap(), event.clone());
         prop_assert_eq!(serde_json::from_slice::<Event>(&json).unwrap(), event);
     }

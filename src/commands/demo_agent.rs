@@ -225,7 +225,9 @@ impl Player {
 }
 
 fn tell(event: &Event) -> io::Result<()> {
+    let mut line = Vec::new();
+    emit::rtf1(event, &mut line);
     let mut out = io::stdout().lock();
-    emit::rtf1(event, &mut out)?;
+    out.write_all(&line)?;
     out.flush()
 }

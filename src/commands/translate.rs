@@ -1,6 +1,6 @@
 //! `ralph translate`: raw agent output in, canonical events out. A filter, for people and for tests.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::looks::line_view;
@@ -10,7 +10,7 @@ use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
 use crate::journal::{Body, Record};
 use crate::process::{Exit, Line, Lines};
-use crate::transcript::{Adapter, Context, named, names};
+use crate::transcript::{Adapter, Choice, Context, PLAIN, Selected, auto, names, select};
 use crate::ui::{LineView, View};
 
 /// How much is read at once.
@@ -18,14 +18,19 @@ const CHUNK: usize = 256 * 1024;
 
 /// Reads the input to its end.
 pub fn run(args: &Translate) -> Result<u8, UserError> {
-    let dialect = named(&args.from)
+    let choice = Choice::from(args.from.as_str());
+    let selected = select(&[choice], None)
         .map_err(|error| UserError::usage(error.to_string()).hint(format!("known: {}", names().join(", "))))?;
     let prompts = match &args.prompt {
         Some(path) => vec![crate::run::prompt::Source::File(path.clone()).read()?],
         None => Vec::new(),
     };
-    let adapter = (dialect.adapter)(&Context { prompts, ..Context::default() });
-    let writer = if args.explain { Writer::Explain { out: buffered(), line: 0 } } else { Writer::new(args) };
+    let context = Context { prompts, ..Context::default() };
+    let adapter = match selected {
+        Selected::Dialect(dialect) => (dialect.adapter)(&context),
+        Selected::Auto(_) | Selected::Command(_) => auto(&PLAIN, &context),
+    };
+    let writer = Writer::new(args);
     match translate(adapter, args, writer) {
         Ok(()) => Ok(0),
         // Whoever read the output has enough.
@@ -62,21 +67,21 @@ fn translate(mut adapter: Box<dyn Adapter>, args: &Translate, mut writer: Writer
 
 /// Where the events go.
 enum Writer {
-    Json(BufWriter<io::Stdout>),
-    Rtf1(BufWriter<io::Stdout>),
+    /// One line for each event.
+    Lines { out: Vec<u8>, emit: fn(&Event, &mut Vec<u8>) },
+    /// As the line view shows them.
     Text(Box<LineView<io::Stdout>>),
     /// Each line with the events it gave: how a bug report is made.
-    Explain {
-        out: BufWriter<io::Stdout>,
-        line: u64,
-    },
+    Explain { out: Vec<u8>, line: u64 },
 }
 
 impl Writer {
     fn new(args: &Translate) -> Self {
+        let out = Vec::with_capacity(CHUNK);
         match args.to {
-            To::Json => Self::Json(buffered()),
-            To::Rtf1 => Self::Rtf1(buffered()),
+            _ if args.explain => Self::Explain { out, line: 0 },
+            To::Json => Self::Lines { out, emit: emit::json },
+            To::Rtf1 => Self::Lines { out, emit: emit::rtf1 },
             To::Text => Self::Text(Box::new(line_view(&args.looks))),
         }
     }
@@ -102,31 +107,34 @@ impl Writer {
     fn events(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
         for event in events.drain(..) {
             match self {
-                Self::Json(out) => emit::json(&event, out)?,
-                Self::Rtf1(out) => emit::rtf1(&event, out)?,
+                Self::Lines { out, emit } => emit(&event, out),
                 Self::Text(view) => {
                     let body = Body::Agent { iteration: 1, from: Stream::Stdout, event };
                     view.record(&Record { seq: 0, at: jiff::Timestamp::UNIX_EPOCH, body })?;
                 }
                 Self::Explain { out, .. } => {
-                    out.write_all(b"    ")?;
-                    emit::json(&event, out)?;
+                    out.extend_from_slice(b"    ");
+                    emit::json(&event, out);
                 }
             }
         }
-        Ok(())
+        match self {
+            Self::Lines { out, .. } | Self::Explain { out, .. } if out.len() >= CHUNK / 2 => self.flush(),
+            _ => Ok(()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Json(out) | Self::Rtf1(out) | Self::Explain { out, .. } => out.flush(),
+            Self::Lines { out, .. } | Self::Explain { out, .. } => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(out)?;
+                out.clear();
+                stdout.flush()
+            }
             Self::Text(view) => view.flush(),
         }
     }
-}
-
-fn buffered() -> BufWriter<io::Stdout> {
-    BufWriter::with_capacity(CHUNK, io::stdout())
 }
 
 /// What comes out of reading.

@@ -229,7 +229,7 @@ impl Record {
                 if *from == Stream::Stderr {
                     line.extend_from_slice(br#","from":"stderr""#);
                 }
-                self.splice(line, event)?;
+                splice(line, event);
             }
             Body::Loop(fact) => {
                 line.extend_from_slice(br#"ralph""#);
@@ -237,20 +237,11 @@ impl Record {
                     serde_json::Value::Object(object) => Meta(object),
                     _ => Meta::default(),
                 };
-                self.splice(line, &Event::Meta { meta })?;
+                splice(line, &Event::Meta { meta });
             }
         }
         line.push(b'\n');
         debug_assert!(!line[start..line.len() - 1].contains(&b'\n'), "one record, one line");
-        Ok(())
-    }
-
-    /// Puts the event's fields behind the header: `{"seq":…` + `,` + `"type":…}`.
-    #[expect(clippy::unused_self, reason = "reads as part of writing the record")]
-    fn splice(&self, line: &mut Vec<u8>, event: &Event) -> std::io::Result<()> {
-        let brace = line.len();
-        serde_json::to_writer(&mut *line, event)?;
-        line[brace] = b',';
         Ok(())
     }
 
@@ -272,6 +263,13 @@ impl Record {
         };
         Ok(Self { seq: header.seq, at: header.at, body })
     }
+}
+
+/// Puts the event's fields behind the header: `{"seq":…` + `,` + `"type":…}`.
+fn splice(line: &mut Vec<u8>, event: &Event) {
+    let brace = line.len();
+    event.write_json(line);
+    line[brace] = b',';
 }
 
 #[cfg(test)]

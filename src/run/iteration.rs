@@ -2,20 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
+use jiff::Zoned;
 
 use super::decide::Report;
 use super::filter::{Did, Filter};
 use super::interrupt::{Action, Came, Interrupts};
 use super::judge::judge;
-use super::reading::{Authority, Reading};
+use super::reading::Reading;
 use super::recorder::{Recorder, unrecorded};
 use crate::error::UserError;
 use crate::event::{Event, Stream};
 use crate::journal::{Fact, Raw, Receipt};
 use crate::process::{self, Clocks, Ended, Invocation, Output, Process, StopReason};
 use crate::signals::promise::Rule;
-use crate::transcript::{Context, Selected, dialect};
+use crate::transcript::{Context, Selected};
 
 /// What an iteration needs to know.
 pub struct Iteration<'a> {
@@ -80,15 +80,11 @@ impl Iteration<'_> {
     /// Plays it to its end.
     pub async fn play(self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<Played, Halt> {
         let mut raw = Raw::create(&self.raw, self.number).map_err(|error| unrecorded(&error))?;
-        let (reading_dialect, authority, mut filter) = match self.transcript {
-            Selected::Dialect(chosen) if chosen.name == "rtf1" => (*chosen, Authority::Agent, None),
-            Selected::Dialect(chosen) => (*chosen, Authority::Adapter, None),
-            Selected::Command(argv) => {
-                let rtf1 = dialect("rtf1").ok_or_else(|| UserError::failed("the dialect `rtf1` is missing"))?;
-                (rtf1, Authority::Adapter, Some(Filter::start(argv, self.workspace)?))
-            }
+        let mut filter = match self.transcript {
+            Selected::Command(argv) => Some(Filter::start(argv, self.workspace)?),
+            Selected::Dialect(_) | Selected::Auto(_) => None,
         };
-        let mut reading = Reading::new(reading_dialect, authority, &self.context, self.rule);
+        let mut reading = Reading::new(self.transcript, &self.context, self.rule);
         let mut process =
             process::start(self.invocation, self.clocks).map_err(|error| super::explain::start_error(&error))?;
         recorder.fact(Fact::IterationStart {
@@ -187,7 +183,7 @@ fn suspend(process: &mut Process) {
 fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Played {
     let authority = reading.authority();
     let (tally, signal) = reading.signal();
-    let judgement = judge(&tally, authority, ended, Timestamp::now());
+    let judgement = judge(&tally, authority, ended, &Zoned::now());
     let receipt = Receipt {
         iteration: number,
         success: judgement.failure.is_none(),

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 
 use super::decide::Failure;
 use super::reading::{Authority, Tally};
 use crate::event::FailureClass;
 use crate::process::{Ended, Exit, StopReason};
+use crate::transcript::reset;
 
 /// How an iteration ended, in words and as a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,32 +20,34 @@ pub struct Judgement {
 }
 
 /// Judges by the dialect's terminal event where it has one, else by the exit.
-pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: Timestamp) -> Judgement {
+pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) -> Judgement {
     let how = how_it_ended(ended);
     if let Some(trouble) = &tally.unread {
-        return failed(tally, trouble.clone(), now);
+        return failed(tally, authority, ended, trouble.clone(), now);
     }
     match (&tally.turn_end, authority) {
         // What the agent's own stream says was its last word: exit code and our stop afterwards do not matter.
         (Some((Some(true), _)), Authority::Adapter) => return Judgement { ended: "success".to_owned(), failure: None },
         (Some((Some(false), reason)), _) => {
             let reason = reason.as_deref().unwrap_or("no reason given");
-            return failed(tally, format!("the agent reports a failure: {reason}"), now);
+            return failed(tally, authority, ended, format!("the agent reports a failure: {reason}"), now);
         }
         _ => {}
     }
     let by_itself = matches!(ended.stopped, None | Some(StopReason::AfterEnd));
     if by_itself && ended.exit.success() {
         if !tally.spoke {
-            return failed(tally, format!("{how}, but said nothing"), now);
+            return failed(tally, authority, ended, format!("{how}, but said nothing"), now);
         }
         return Judgement { ended: how, failure: None };
     }
-    failed(tally, how, now)
+    failed(tally, authority, ended, how, now)
 }
 
-fn failed(tally: &Tally, ended: String, now: Timestamp) -> Judgement {
-    let (class, message, retry_after) = match &tally.error {
+fn failed(tally: &Tally, authority: Authority, process: &Ended, ended: String, now: &Zoned) -> Judgement {
+    // What an agent writes about itself counts only when its process failed.
+    let believed = authority == Authority::Adapter || !process.exit.success();
+    let (class, message, retry_after) = match tally.error.as_ref().filter(|_| believed) {
         Some(told) if told.message == ended => (told.class, ended.clone(), told.wait(now)),
         Some(told) => (told.class, format!("{ended}: {}", told.message), told.wait(now)),
         None => {
@@ -57,10 +60,11 @@ fn failed(tally: &Tally, ended: String, now: Timestamp) -> Judgement {
 
 impl super::reading::Told {
     /// How long from now until the limit is over.
-    fn wait(&self, now: Timestamp) -> Option<Duration> {
-        let resets = self.resets_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
-        match (resets, self.retry_after_ms) {
-            (Some(at), _) => Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)),
+    fn wait(&self, now: &Zoned) -> Option<Duration> {
+        let at = self.resets_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
+        let at = at.or_else(|| reset::resolve(self.resets.as_ref()?, now));
+        match (at, self.retry_after_ms) {
+            (Some(at), _) => Some(Duration::try_from(at.duration_since(now.timestamp())).unwrap_or(Duration::ZERO)),
             (None, Some(milliseconds)) => Some(Duration::from_millis(milliseconds)),
             (None, None) => None,
         }
@@ -83,8 +87,14 @@ fn how_it_ended(ended: &Ended) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
+
     use super::*;
     use crate::run::reading::Told;
+
+    fn epoch() -> Zoned {
+        Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC)
+    }
 
     fn ended(exit: Exit, stopped: Option<StopReason>) -> Ended {
         Ended {
@@ -112,7 +122,7 @@ mod tests {
             End(success) => Some((success, None)),
         };
         let tally = Tally { turn_end, spoke: true, ..Tally::default() };
-        judge(&tally, authority, ended, Timestamp::UNIX_EPOCH).failure.is_none()
+        judge(&tally, authority, ended, &epoch()).failure.is_none()
     }
 
     #[test]
@@ -141,8 +151,7 @@ mod tests {
 
     #[test]
     fn an_empty_answer_is_a_failure() {
-        let judgement =
-            judge(&Tally::default(), Authority::Adapter, &ended(Exit::Code(0), None), Timestamp::UNIX_EPOCH);
+        let judgement = judge(&Tally::default(), Authority::Adapter, &ended(Exit::Code(0), None), &epoch());
         assert_eq!(judgement.ended, "exit code 0, but said nothing");
         assert_eq!(judgement.failure.unwrap().class, FailureClass::Agent);
     }
@@ -154,10 +163,10 @@ mod tests {
             message: "limit".into(),
             resets_at: Some("1970-01-01T00:01:00Z".into()),
             retry_after_ms: None,
+            resets: None,
         };
         let tally = Tally { error: Some(told), spoke: true, ..Tally::default() };
-        let failure =
-            judge(&tally, Authority::Adapter, &ended(Exit::Code(1), None), Timestamp::UNIX_EPOCH).failure.unwrap();
+        let failure = judge(&tally, Authority::Adapter, &ended(Exit::Code(1), None), &epoch()).failure.unwrap();
         assert_eq!((failure.class, failure.retry_after), (FailureClass::RateLimit, Some(Duration::from_secs(60))));
         assert_eq!(failure.message, "exit code 1: limit");
     }

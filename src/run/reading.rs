@@ -8,7 +8,7 @@ use crate::event::{Event, FailureClass, Known, Status, Stream, Usage};
 use crate::process::{Exit, Line, Lines};
 use crate::signals::Signal;
 use crate::signals::promise::{Rule, Watch};
-use crate::transcript::{Adapter, Context, Dialect};
+use crate::transcript::{Adapter, Context, RTF1, Selected, auto, dialect};
 
 /// How many last lines are searched for the reason of a failure.
 const LAST_LINES: usize = 20;
@@ -22,6 +22,12 @@ pub enum Authority {
     Agent,
 }
 
+impl Authority {
+    fn of(dialect: &str) -> Self {
+        if dialect == RTF1.name { Self::Agent } else { Self::Adapter }
+    }
+}
+
 /// An error event, as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -33,6 +39,8 @@ pub struct Told {
     pub resets_at: Option<String>,
     /// How long until it ends.
     pub retry_after_ms: Option<u64>,
+    /// The reset time in words that take a clock to read.
+    pub resets: Option<String>,
 }
 
 /// What the events of an iteration add up to.
@@ -73,11 +81,16 @@ pub struct Reading {
 
 impl Reading {
     /// A reader for one iteration.
-    pub fn new(dialect: &Dialect, authority: Authority, context: &Context, rule: &Rule) -> Self {
+    pub fn new(transcript: &Selected, context: &Context, rule: &Rule) -> Self {
+        let (adapter, authority, messages) = match transcript {
+            Selected::Dialect(chosen) => ((chosen.adapter)(context), Authority::of(chosen.name), chosen.messages),
+            Selected::Auto(expected) => (auto(expected, context), Authority::of(expected.name), expected.messages),
+            Selected::Command(_) => ((RTF1.adapter)(context), Authority::Adapter, RTF1.messages),
+        };
         Self {
-            adapter: (dialect.adapter)(context),
+            adapter,
             authority,
-            watch: Watch::new(rule.clone(), dialect.messages),
+            watch: Watch::new(rule.clone(), messages),
             stdout: Lines::default(),
             stderr: Lines::default(),
             tally: Tally::default(),
@@ -145,10 +158,23 @@ impl Reading {
         (self.tally, self.watch.end())
     }
 
+    /// The output speaks another dialect: its messages, and its authority, are that one's.
+    fn follow_switch(&mut self, event: &Event) {
+        if let Event::Meta { meta } = event
+            && meta.kind() == Some("dialect")
+            && let Some(Known::Dialect { to, .. }) = meta.known()
+            && let Some(spoken) = dialect(&to)
+        {
+            self.authority = Authority::of(spoken.name);
+            self.watch.switch(spoken.messages);
+        }
+    }
+
     fn count(&mut self, from: Stream, events: &[Event]) {
         for event in events {
             if from == Stream::Stdout {
                 self.watch.see(event);
+                self.follow_switch(event);
             }
             self.tally.see(from, event);
         }
@@ -167,10 +193,13 @@ impl Tally {
             Event::Usage { usage } => self.usage.add(usage),
             Event::Meta { meta } => match meta.known() {
                 Some(Known::Session { id }) => self.session = Some(id),
-                Some(Known::Unparsed { .. } | Known::ParseError { .. }) => self.unparsed += 1,
+                Some(Known::ParseError { .. }) => self.unparsed += 1,
+                Some(Known::Unparsed { count, .. }) => {
+                    self.unparsed += u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);
+                }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
-                Some(Known::Error { class, message, resets_at, retry_after_ms, .. }) => {
-                    self.error = Some(Told { class, message, resets_at, retry_after_ms });
+                Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {
+                    self.error = Some(Told { class, message, resets_at, retry_after_ms, resets });
                 }
                 _ => {}
             },

@@ -124,6 +124,11 @@ impl Watch {
         }
     }
 
+    /// The output turned out to speak a dialect with other messages. Nothing was said before that.
+    pub fn switch(&mut self, messages: Messages) {
+        self.messages = messages;
+    }
+
     /// Takes the next event of standard output. Events of standard error must not come here.
     pub fn see(&mut self, event: &Event) {
         match event {

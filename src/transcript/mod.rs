@@ -41,7 +41,8 @@ use crate::process::{Exit, Line};
 
 pub use ansi::strip as strip_ansi;
 pub use auto::auto;
-pub use rtf1::SENTINEL;
+pub use plain::DIALECT as PLAIN;
+pub use rtf1::{DIALECT as RTF1, SENTINEL};
 pub use select::{Choice, Selected, UnknownDialect, named, names, select};
 
 /// Reads one dialect.
@@ -97,27 +98,28 @@ pub struct Dialect {
     pub adapter: fn(&Context) -> Box<dyn Adapter>,
 }
 
-/// Makes both tables of one list, so that no dialect can be in only one of them.
-macro_rules! tables {
-    ($($module:ident),* $(,)?) => {
-        /// All dialects that are built.
-        pub const DIALECTS: &[Dialect] = &[$($module::DIALECT),*];
-
-        /// The same, each for an agent that may turn out to speak another.
-        const AUTOMATIC: &[Dialect] =
-            &[$(Dialect { adapter: |context| auto(&$module::DIALECT, context), ..$module::DIALECT }),*];
-    };
-}
-
-tables![claude, codex, gemini, amp, qwen, opencode, copilot, cursor, cline, pi, goose, droid, kiro, aider, plain, rtf1,];
+/// All dialects that are built.
+pub const DIALECTS: &[Dialect] = &[
+    claude::DIALECT,
+    codex::DIALECT,
+    gemini::DIALECT,
+    amp::DIALECT,
+    qwen::DIALECT,
+    opencode::DIALECT,
+    copilot::DIALECT,
+    cursor::DIALECT,
+    cline::DIALECT,
+    pi::DIALECT,
+    goose::DIALECT,
+    droid::DIALECT,
+    kiro::DIALECT,
+    aider::DIALECT,
+    plain::DIALECT,
+    rtf1::DIALECT,
+];
 
 /// Dialects that have a name but no adapter yet.
 pub const PLANNED: &[&str] = &[];
-
-/// The dialect of an agent, whose output may turn out to speak another: then it is read as that.
-pub fn automatic(name: &str) -> Option<&'static Dialect> {
-    AUTOMATIC.iter().find(|dialect| dialect.name == name)
-}
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {

@@ -11,6 +11,7 @@ pub const SENTINEL: &str = "@@RALPH@@ ";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The row of the table.
 pub const DIALECT: Dialect = Dialect {
     name: "rtf1",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
@@ -71,8 +72,12 @@ impl Adapter for Rtf1 {
         }
     }
 
-    fn end(&mut self, _exit: Option<Exit>, out: &mut Vec<Event>) {
-        self.plain.flush(out);
+    fn stderr(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
+        self.plain.stderr(line, out);
+    }
+
+    fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>) {
+        self.plain.give_up(exit, out);
         self.tools.close(out);
         if !self.turn_ended {
             out.push(turn_end(None, "end of output"));

@@ -1,7 +1,7 @@
 //! Which dialect an iteration is read with. Deterministic: the first of flag, environment, configuration
 //! that says something other than `auto`; else the agent's own dialect; else plain.
 
-use super::{DIALECTS, Dialect, PLANNED, automatic, dialect};
+use super::{DIALECTS, Dialect, PLANNED, dialect};
 
 /// What somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -24,8 +24,10 @@ impl From<&str> for Choice {
 /// What will read the output.
 #[derive(Clone)]
 pub enum Selected {
-    /// A built-in adapter.
+    /// A built-in adapter, by name.
     Dialect(&'static Dialect),
+    /// The agent's own dialect, unless the output plainly speaks another.
+    Auto(&'static Dialect),
     /// An external one.
     Command(Vec<String>),
 }
@@ -34,7 +36,7 @@ impl Selected {
     /// The dialect's name, or the command.
     pub fn name(&self) -> String {
         match self {
-            Self::Dialect(dialect) => dialect.name.to_owned(),
+            Self::Dialect(dialect) | Self::Auto(dialect) => dialect.name.to_owned(),
             Self::Command(argv) => format!("command `{}`", argv.join(" ")),
         }
     }
@@ -60,8 +62,7 @@ pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, Unkno
             Choice::Command(argv) => return Ok(Selected::Command(argv.clone())),
         }
     }
-    let name = agent.unwrap_or("plain");
-    named(name).map(|expected| Selected::Dialect(automatic(name).unwrap_or(expected)))
+    named(agent.unwrap_or("plain")).map(Selected::Auto)
 }
 
 /// A dialect by name, or why there is none.

@@ -280,7 +280,7 @@ impl<W: Write> LineView<W> {
                 let limits = format!("at most {}{time}", figures::plural(u64::from(*max_iterations), "iteration"));
                 let facts = [
                     format!("agent {agent} {dot} transcript {transcript} {dot} {limits}"),
-                    format!("command: {}", command.join(" ")),
+                    format!("command: {}", quoted(command)),
                     format!("prompt: {prompt}"),
                 ];
                 facts
@@ -387,6 +387,13 @@ impl<W: Write + Send> View for LineView<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// A command line as it would be typed.
+fn quoted(argv: &[String]) -> String {
+    let words =
+        argv.iter().map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), std::borrow::Cow::into_owned));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 const fn ending(outcome: Outcome) -> (&'static str, Ink) {

@@ -1,0 +1,151 @@
+//! What the pipeline costs: start-up, an iteration, a stream. Prints a table; compares within one run, because
+//! machines are shared. `cargo bench --bench pipeline`
+
+#![allow(clippy::unwrap_used, clippy::cast_precision_loss, clippy::cast_possible_truncation, missing_docs)]
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+const STARTS: u32 = 200;
+const ITERATIONS: u32 = 100;
+const STREAM_BYTES: usize = 200_000_000;
+
+/// Wall time, processor time and peak memory of something that was run.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    wall: Duration,
+    cpu: Duration,
+}
+
+fn main() {
+    println!("load: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+    starts();
+    iterations();
+    translate();
+}
+
+/// `ralph --version` beside `true`, taking turns.
+fn starts() {
+    let (mut ralph, mut nothing) = (Cost::default(), Cost::default());
+    for _ in 0..STARTS {
+        nothing.add(measure(&mut Command::new("true")));
+        ralph.add(measure(Command::new(RALPH).arg("--version").stdout(Stdio::null())));
+    }
+    let each = |cost: Cost| format!("{:.2} ms wall, {:.2} ms CPU", per(cost.wall, STARTS), per(cost.cpu, STARTS));
+    println!("\nstart-up, mean of {STARTS}");
+    println!("  true              {}", each(nothing));
+    println!("  ralph --version   {}", each(ralph));
+    println!("  target: under 2 x true + 3 ms = {:.2} ms wall", 2.0 * per(nothing.wall, STARTS) + 3.0);
+}
+
+/// Iterations with an agent that says a word and exits, beside the bare start of that agent.
+fn iterations() {
+    let run = |count: u32| {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new(RALPH);
+        command.args(["run", "do it", "--agent-cmd", "echo word", "-n", &count.to_string()]);
+        measure(command.current_dir(directory.path()).stdout(Stdio::null()))
+    };
+    let (one, many) = (run(1), run(ITERATIONS + 1));
+    let mut bare = Cost::default();
+    for _ in 0..ITERATIONS {
+        bare.add(measure(Command::new("echo").arg("word").stdout(Stdio::null())));
+    }
+    let cpu = per(many.cpu.saturating_sub(one.cpu), ITERATIONS);
+    println!("\niteration with an agent that exits at once, mean of {ITERATIONS}");
+    println!("  spawn alone       {:.2} ms CPU", per(bare.cpu, ITERATIONS));
+    println!(
+        "  ralph             {:.2} ms CPU, {:.2} ms wall",
+        cpu,
+        per(many.wall.saturating_sub(one.wall), ITERATIONS)
+    );
+    println!("  beyond the spawn  {:.2} ms CPU (target: under 3)", cpu - per(bare.cpu, ITERATIONS));
+}
+
+/// RTF1 through `ralph translate`, beside `cat`.
+fn translate() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("raw.txt");
+    rtf1(&path);
+    let size = std::fs::metadata(&path).unwrap().len() as f64 / 1e6;
+    let cat = measure(Command::new("cat").arg(&path).stdout(Stdio::null()));
+    let mut best = Cost { cpu: Duration::MAX, ..Cost::default() };
+    for _ in 0..3 {
+        let input = std::fs::File::open(&path).unwrap();
+        let cost =
+            measure(Command::new(RALPH).args(["translate", "--from", "rtf1"]).stdin(input).stdout(Stdio::null()));
+        if cost.cpu < best.cpu {
+            best = cost;
+        }
+    }
+    println!("\ntranslate --from rtf1, {size:.0} MB");
+    println!("  cat               {:.2} s CPU", cat.cpu.as_secs_f64());
+    println!(
+        "  ralph             {:.2} s CPU, {:.0} MB/s CPU (target: 300)",
+        best.cpu.as_secs_f64(),
+        size / best.cpu.as_secs_f64()
+    );
+    println!("  peak memory of any child so far: {:.1} MB", peak_memory() as f64 / 1024.0);
+}
+
+/// A transcript as an agent writes it: words, tools with output, plain lines.
+fn rtf1(path: &Path) {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    let output = "x".repeat(500);
+    let mut size = 0;
+    let mut number = 0;
+    while size < STREAM_BYTES {
+        let block = format!(
+            "@@RALPH@@ {{\"type\":\"text\",\"tag\":\"AI\",\"text\":\"Words of the agent about the code, number {number}, of about one hundred and twenty bytes.\"}}\n\
+             A plain line of text that the agent prints while it works, line {number} of many.\n\
+             @@RALPH@@ {{\"type\":\"tool_start\",\"tool\":{{\"id\":\"t{number}\",\"name\":\"shell\",\"input\":{{\"cmd\":\"rg -n authz -S .\"}}}}}}\n\
+             @@RALPH@@ {{\"type\":\"tool_output\",\"tool\":{{\"id\":\"t{number}\"}},\"text\":\"{output}\"}}\n\
+             @@RALPH@@ {{\"type\":\"tool_end\",\"tool\":{{\"id\":\"t{number}\",\"status\":\"ok\",\"duration_ms\":218}}}}\n"
+        );
+        out.write_all(block.as_bytes()).unwrap();
+        size += block.len();
+        number += 1;
+    }
+    out.flush().unwrap();
+}
+
+impl Cost {
+    fn add(&mut self, other: Self) {
+        self.wall += other.wall;
+        self.cpu += other.cpu;
+    }
+}
+
+fn per(duration: Duration, count: u32) -> f64 {
+    duration.as_secs_f64() * 1000.0 / f64::from(count)
+}
+
+fn measure(command: &mut Command) -> Cost {
+    let (cpu, start) = (children_cpu(), Instant::now());
+    let _ = command.stderr(Stdio::null()).status().unwrap();
+    Cost { wall: start.elapsed(), cpu: children_cpu().saturating_sub(cpu) }
+}
+
+/// Processor time of all children so far.
+fn children_cpu() -> Duration {
+    let usage = usage();
+    let time = |time: libc::timeval| Duration::new(time.tv_sec.unsigned_abs(), time.tv_usec as u32 * 1000);
+    time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+fn peak_memory() -> i64 {
+    usage().ru_maxrss
+}
+
+#[expect(unsafe_code, reason = "the standard library does not tell what children have used")]
+fn usage() -> libc::rusage {
+    // SAFETY: a plain C structure of numbers, filled by the call.
+    unsafe {
+        let mut usage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    }
+}
