@@ -27,6 +27,15 @@ const SHAPES: &[Shape] = &[
     Shape { name: "claude unknown events", dialect: "claude", wanted: 2000.0, line: claude_unknown },
     Shape { name: "gemini deltas of 120 bytes", dialect: "gemini", wanted: 150.0, line: gemini_delta },
     Shape { name: "gemini tool results of 1 KB", dialect: "gemini", wanted: 200.0, line: gemini_result },
+    Shape { name: "codex messages of 64 KB", dialect: "codex", wanted: 300.0, line: codex_message },
+    Shape { name: "codex commands with 1 KB", dialect: "codex", wanted: 200.0, line: codex_command },
+    Shape { name: "opencode tools with 1 KB", dialect: "opencode", wanted: 150.0, line: opencode_tool },
+    Shape { name: "copilot deltas of 120 bytes", dialect: "copilot", wanted: 150.0, line: copilot_delta },
+    Shape { name: "copilot events that only count", dialect: "copilot", wanted: 1000.0, line: copilot_counted },
+    Shape { name: "cline deltas of 120 bytes", dialect: "cline", wanted: 150.0, line: cline_delta },
+    Shape { name: "pi deltas of 120 bytes", dialect: "pi", wanted: 150.0, line: pi_delta },
+    Shape { name: "goose deltas of 120 bytes", dialect: "goose", wanted: 150.0, line: goose_delta },
+    Shape { name: "droid messages of 4 KB", dialect: "droid", wanted: 300.0, line: droid_message },
     Shape { name: "plain lines of 80 bytes", dialect: "plain", wanted: 300.0, line: |_| words(80) },
 ];
 
@@ -58,6 +67,8 @@ fn read(shape: &Shape) -> (f64, usize) {
     let first: &[u8] = match shape.dialect {
         "claude" => b"{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}",
         "gemini" => b"{\"type\":\"init\",\"session_id\":\"s\"}",
+        "codex" => b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}",
+        "pi" => b"{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\".\"}",
         _ => b"",
     };
     let mut lines = Lines::default();
@@ -164,5 +175,84 @@ fn gemini_result(at: usize) -> String {
     format!(
         "{{\"type\":\"tool_result\",\"timestamp\":\"2026-11-15T19:33:28.552Z\",\"tool_id\":\"run_shell_command_{id}\",\"status\":\"success\",\"output\":\"{}\"}}",
         escaped(1024)
+    )
+}
+
+fn codex_message(at: usize) -> String {
+    format!(
+        "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_{at}\",\"type\":\"agent_message\",\"text\":\"{}\"}}}}",
+        escaped(64 * 1024)
+    )
+}
+
+fn codex_command(at: usize) -> String {
+    let id = at / 2;
+    let (phase, output, code, status) = if at % 2 == 0 {
+        ("started", String::new(), "null", "in_progress")
+    } else {
+        ("completed", escaped(1024), "0", "completed")
+    };
+    format!(
+        "{{\"type\":\"item.{phase}\",\"item\":{{\"id\":\"item_{id}\",\"type\":\"command_execution\",\"command\":\"/bin/bash -lc 'cargo test'\",\"aggregated_output\":\"{output}\",\"exit_code\":{code},\"status\":\"{status}\"}}}}"
+    )
+}
+
+fn opencode_tool(at: usize) -> String {
+    const ID: &str = "ses_e1f24b914ffesjP2kKAFvRHkDF";
+    let output = escaped(1024);
+    format!(
+        "{{\"type\":\"tool_use\",\"timestamp\":1794773831970,\"sessionID\":\"{ID}\",\"part\":{{\"type\":\"tool\",\"tool\":\"bash\",\"callID\":\"call_{at}\",\"state\":{{\"status\":\"completed\",\"input\":{{\"command\":\"cargo test\"}},\"output\":\"{output}\",\"metadata\":{{\"output\":\"{output}\",\"exit\":0,\"truncated\":false}},\"title\":\"cargo test\",\"time\":{{\"start\":1794773831816,\"end\":1794773831952}}}},\"sessionID\":\"{ID}\"}}}}"
+    )
+}
+
+const ENVELOPE: &str = "\"ephemeral\":true,\"id\":\"8147baba-9b27-4776-93b3-4f9ce73fe0eb\",\"timestamp\":\"2026-11-15T20:17:30.661Z\",\"parentId\":\"4aec402d-edb9-4260-ba12-b4bd9694e1fe\"";
+
+fn copilot_delta(at: usize) -> String {
+    // Every two hundred fragments a new message begins.
+    if at % 200 == 0 {
+        return format!("{{\"type\":\"assistant.message_start\",\"data\":{{\"messageId\":\"m\"}},{ENVELOPE}}}");
+    }
+    format!(
+        "{{\"type\":\"assistant.message_delta\",\"data\":{{\"messageId\":\"9fde660c-6fea-4a16-a740-c21111763258\",\"deltaContent\":\"{}\"}},{ENVELOPE}}}",
+        words(120)
+    )
+}
+
+fn copilot_counted(_: usize) -> String {
+    format!("{{\"type\":\"session.background_tasks_changed\",\"data\":{{}},{ENVELOPE}}}")
+}
+
+fn cline_delta(_: usize) -> String {
+    // What was said so far is repeated with each fragment.
+    format!(
+        "{{\"ts\":\"2026-11-15T20:17:23.716Z\",\"type\":\"agent_event\",\"event\":{{\"type\":\"content_start\",\"contentType\":\"text\",\"text\":\"{}\",\"accumulated\":\"{}\"}}}}",
+        words(120),
+        words(1200)
+    )
+}
+
+fn pi_delta(at: usize) -> String {
+    // The whole message is repeated twice with each fragment.
+    let phase = if at % 200 == 0 { "text_start" } else { "text_delta" };
+    let message =
+        format!("{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}", words(1200));
+    format!(
+        "{{\"type\":\"message_update\",\"assistantMessageEvent\":{{\"type\":\"{phase}\",\"contentIndex\":0,\"delta\":\"{}\",\"partial\":{message}}},\"message\":{message}}}",
+        words(120)
+    )
+}
+
+fn goose_delta(at: usize) -> String {
+    format!(
+        "{{\"type\":\"message\",\"message\":{{\"id\":\"chatcmpl-{}\",\"role\":\"assistant\",\"created\":1794771287,\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}],\"metadata\":{{\"userVisible\":true,\"agentVisible\":true,\"inference\":{{\"provider\":\"openai\",\"requestedModel\":\"fake-model\"}}}}}}}}",
+        at / 200,
+        words(120)
+    )
+}
+
+fn droid_message(at: usize) -> String {
+    format!(
+        "{{\"type\":\"message\",\"role\":\"assistant\",\"id\":\"m{at}\",\"text\":\"{}\",\"timestamp\":1794771903296,\"session_id\":\"2c018ff2-e450-4bc4-bec3-39ebf9ae7552\"}}",
+        escaped(4096)
     )
 }

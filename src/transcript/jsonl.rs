@@ -116,7 +116,7 @@ impl<R: Reader> JsonLines<R> {
             // Lines that only get counted may be most of a stream.
             Mode::Json if bytes.ends_with(b"}") && (R::changes_nothing(bytes) || self.turn.is_unknown(bytes)) => return,
             Mode::Text => {
-                if !self.banner(bytes) {
+                if !self.is_banner(bytes) {
                     self.words(bytes);
                 }
                 return;
@@ -266,24 +266,24 @@ impl<R: Reader> JsonLines<R> {
         }
     }
 
-    /// Shows what the program prints about itself; false for any other line.
-    fn banner(&mut self, bytes: &[u8]) -> bool {
-        let text = String::from_utf8_lossy(bytes);
-        let own = self.reader.banner(&text, &mut self.turn);
-        if own {
-            self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
-        }
-        own
-    }
-
     fn blank(&mut self, bytes: &[u8]) {
         if matches!(&self.mode, Mode::Undecided(held) if !held.is_empty()) {
             self.hold(bytes);
         }
     }
 
+    /// True for a line that the program prints about itself; it has been told then.
+    fn is_banner(&mut self, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        let banner = self.reader.banner(&text, &mut self.turn);
+        if banner {
+            self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
+        }
+        banner
+    }
+
     fn hold(&mut self, bytes: &[u8]) {
-        if self.banner(bytes) {
+        if self.is_banner(bytes) {
             return;
         }
         let Mode::Undecided(held) = &mut self.mode else { return };
