@@ -30,7 +30,7 @@ pub fn all() -> Vec<Capture> {
             metas.retain(|path| path.to_str().unwrap().ends_with(".meta.json"));
             metas.sort();
             for path in metas {
-                let stem = path.to_str().unwrap().strip_suffix(".meta.json").unwrap().into();
+                let stem = PathBuf::from(path.to_str().unwrap().strip_suffix(".meta.json").unwrap());
                 let meta = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
                 let (agent, version) = (name_of(&agent), name_of(&version));
                 captures.push(Capture { agent, version, name: name_of(&stem), stem, meta });
@@ -65,7 +65,7 @@ fn directories(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn name_of(path: &PathBuf) -> String {
+fn name_of(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
@@ -83,15 +83,15 @@ impl Capture {
     }
 
     /// How the process ended.
-    pub fn exit(&self) -> Option<Exit> {
+    pub fn exit(&self) -> Exit {
         match &self.meta["exit_code"] {
             Value::Number(code) => {
                 let code = i32::try_from(code.as_i64().unwrap()).unwrap();
-                Some(if code < 0 { Exit::Signal(-code) } else { Exit::Code(code) })
+                if code < 0 { Exit::Signal(-code) } else { Exit::Code(code) }
             }
-            Value::String(word) if word.starts_with("spawn") => Some(Exit::Code(126)),
+            Value::String(word) if word.starts_with("spawn") => Exit::Code(126),
             // The harness ended it.
-            _ => Some(Exit::Signal(9)),
+            _ => Exit::Signal(9),
         }
     }
 
@@ -107,7 +107,7 @@ impl Capture {
         let mut lines = Lines::default();
         lines.push(&self.stream(".stderr"), |line| adapter.stderr(line, &mut out));
         lines.finish(|line| adapter.stderr(line, &mut out));
-        adapter.end(self.exit(), &mut out);
+        adapter.end(Some(self.exit()), &mut out);
         out
     }
 }

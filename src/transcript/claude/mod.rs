@@ -4,7 +4,7 @@
 //! once. What the CLI itself says through the model's mouth (`<synthetic>`) is never the agent's word.
 
 mod result;
-mod side_effects;
+pub mod side_effects;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -102,9 +102,6 @@ impl Claude {
     }
 
     fn streamed(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
-        if only_counted(json) {
-            return Ok(());
-        }
         let line: Streamed<'_> = serde_json::from_str(json)?;
         self.raw_event(line.event, line.parent_tool_use_id.as_deref(), turn);
         Ok(())
@@ -132,9 +129,9 @@ impl Claude {
                 }
                 turn.messages_over(parent);
             }
-            Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage.0, turn),
+            Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage, turn),
             Some("error") => {
-                let message = event.error.0.map(shape::flatten).unwrap_or_default();
+                let message = event.error.map(shape::flatten).unwrap_or_default();
                 turn.text(Tag::Sys, parent, message);
             }
             _ => {}
@@ -150,7 +147,7 @@ impl Claude {
             self.synthetic(&message, line.error.0.as_deref(), parent, turn);
         } else {
             if self.flavour.usage == UsageFrom::Messages || self.flavour.cached == Cached::Included {
-                self.count(message.usage.0, turn);
+                self.count(message.usage, turn);
             }
             self.blocks(message, parent, Speaker::Agent, turn);
         }
@@ -165,7 +162,7 @@ impl Claude {
         if parent.is_none() {
             if let Some(error) = error {
                 turn.failure(named_failure(error, None, &text));
-            } else if message.stop_reason.0.as_deref() == Some("refusal") {
+            } else if message.stop_reason.as_deref() == Some("refusal") {
                 turn.failure(Failure::of(FailureClass::Refusal, None, text.as_str()));
             }
             self.synthetic = Some(text);
@@ -176,12 +173,12 @@ impl Claude {
         let line: Spoken<'_> = serde_json::from_str(json)?;
         session(line.session_id.as_ref(), turn);
         let parent = line.parent_tool_use_id.as_deref();
-        if line.is_replay.0 == Some(true) {
+        if line.is_replay == Some(true) {
             for block in line.message.content.0 {
                 turn.text(Tag::User, parent, block.text.unwrap_or_default().0);
             }
         } else {
-            self.blocks(line.message, parent, Speaker::User(line.tool_use_result.0), turn);
+            self.blocks(line.message, parent, Speaker::User(line.tool_use_result), turn);
         }
         Ok(())
     }
@@ -194,12 +191,12 @@ impl Claude {
                 Some("tool_use" | "server_tool_use" | "mcp_tool_use") => self.tool_use(&block, parent, turn),
                 Some(kind) if kind.ends_with("tool_result") => {
                     let rich = if let Speaker::User(rich) = speaker { rich } else { None };
-                    self.tool_result(&block, parent, rich, turn);
+                    self.tool_result(block, parent, rich, turn);
                 }
                 _ => {
                     let Some(text) = block.text else { continue };
                     match speaker {
-                        Speaker::Agent => self.words(&text, parent, turn),
+                        Speaker::Agent => self.words(text, parent, turn),
                         Speaker::User(_) if parent.is_some() => turn.text(Tag::Sys, parent, text.0),
                         Speaker::User(_) => turn.text(self.flavour.user_text, None, text.0),
                     }
@@ -208,16 +205,17 @@ impl Claude {
         }
     }
 
-    fn words(&mut self, text: &Text<'_>, parent: Option<&str>, turn: &mut Turn) {
-        match text.rfind("[API Error: ").filter(|&at| self.is_own_error(&text[at..])) {
-            None => turn.whole(Tag::Ai, parent, &**text),
-            Some(at) => {
-                if at > 0 {
-                    turn.whole(Tag::Ai, parent, &text[..at]);
-                }
-                turn.whole(Tag::Sys, parent, &text[at..]);
-                self.synthetic = Some(text[at..].to_owned());
+    fn words(&mut self, text: Text<'_>, parent: Option<&str>, turn: &mut Turn) {
+        if self.flavour.own_errors == OwnErrors::Bracketed
+            && let Some(at) = text.rfind("[API Error: ").filter(|&at| self.is_own_error(&text[at..]))
+        {
+            if at > 0 {
+                turn.whole(Tag::Ai, parent, &text[..at]);
             }
+            turn.whole(Tag::Sys, parent, &text[at..]);
+            self.synthetic = Some(text[at..].to_owned());
+        } else {
+            turn.whole(Tag::Ai, parent, text.0);
         }
     }
 
@@ -232,9 +230,9 @@ impl Claude {
         turn.tool_start(id, parent, name, input);
     }
 
-    fn tool_result(&mut self, block: &Block<'_>, parent: Option<&str>, rich: Option<&RawValue>, turn: &mut Turn) {
+    fn tool_result(&mut self, block: Block<'_>, parent: Option<&str>, rich: Option<&RawValue>, turn: &mut Turn) {
         let Some(id) = block.tool_use_id.as_deref() else { return };
-        let mut output = block.content.map(shape::flatten).unwrap_or_default();
+        let mut output = block.content.into_string();
         // Long output is cut for the model; the rich copy has all of it.
         if output.starts_with("<persisted-output>")
             && let Some(full) = rich.and_then(|rich| serde_json::from_str::<Value>(rich.get()).ok())
@@ -243,7 +241,7 @@ impl Claude {
             text.clone_into(&mut output);
         }
         turn.tool_output(id, parent, output);
-        let failed = block.is_error.0 == Some(true);
+        let failed = block.is_error == Some(true);
         let status = if failed { Status::Fail } else { Status::Ok };
         let duration = self.effects.duration(id, rich);
         turn.tool_end(id, parent, status, duration);
@@ -253,9 +251,6 @@ impl Claude {
     }
 
     fn system(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
-        if only_counted(json) {
-            return Ok(());
-        }
         let line: System<'_> = serde_json::from_str(json)?;
         match line.subtype.as_deref() {
             Some("init") => {
@@ -296,14 +291,16 @@ impl Claude {
             }
             Some("model_fallback") => {
                 let name = |model: Option<Text<'_>>| model.map_or("another model".to_owned(), Text::into_string);
-                let message = format!("{} is replaced by {}", name(line.original_model.0), name(line.fallback_model.0));
-                turn.meta(Known::Warning { message });
+                let (original, fallback) = (name(line.original_model.0), name(line.fallback_model.0));
+                turn.meta(Known::Warning { message: format!("{original} is replaced by {fallback}") });
+                turn.model(without_context_suffix(&fallback));
             }
             Some("model_refusal_no_fallback") => {
                 let message = line.content.0.map(Text::into_string).filter(|text| !text.is_empty());
                 let message = message.unwrap_or_else(|| "the model refused".to_owned());
                 turn.failure(Failure::of(FailureClass::Refusal, None, message));
             }
+            Some("hook_started" | "task_started" | "task_progress" | "task_updated" | "task_notification") => {}
             Some("hook_response") => turn.text(Tag::Sys, None, line.output.0.unwrap_or_default().0),
             _ => {
                 if let Some(content) = line.content.0 {
@@ -363,6 +360,21 @@ impl Reader for Claude {
         )
     }
 
+    /// Known by the first bytes: there are thousands of them.
+    fn changes_nothing(line: &[u8]) -> bool {
+        const STREAMED: &[u8] = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":";
+        const SYSTEM: &[u8] = b"{\"type\":\"system\",\"subtype\":\"t";
+        if let Some(rest) = line.strip_prefix(STREAMED) {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            return rest[digits..].starts_with(b",\"delta\":{\"type\":\"input_json_delta\"")
+                || rest[digits..].starts_with(b",\"delta\":{\"type\":\"signature_delta\"");
+        }
+        let Some(rest) = line.strip_prefix(SYSTEM) else { return false };
+        [&b"hinking_tokens\""[..], b"ask_progress\"", b"ask_started\"", b"ask_updated\"", b"ask_notification\""]
+            .iter()
+            .any(|subtype| rest.starts_with(subtype))
+    }
+
     fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread> {
         match shape::kind(json).as_deref() {
             Some("stream_event") => self.streamed(json, turn)?,
@@ -413,36 +425,6 @@ impl Reader for Claude {
     fn end(&mut self, _exit: Option<Exit>, turn: &mut Turn) {
         turn.usage(std::mem::take(&mut self.unreported));
     }
-}
-
-/// Lines that change nothing, known by their first bytes: there are thousands of them.
-fn only_counted(json: &str) -> bool {
-    const STREAMED: &str = "{\"type\":\"stream_event\",\"event\":{\"type\":\"";
-    const SYSTEM: &str = "{\"type\":\"system\",\"subtype\":\"";
-    if !json.ends_with('}') {
-        return false;
-    }
-    if let Some(rest) = json.strip_prefix(STREAMED) {
-        return rest.starts_with("ping\"")
-            || rest.starts_with("goal_state\"")
-            || rest.strip_prefix("content_block_delta\",\"index\":").is_some_and(|rest| {
-                let rest = rest.trim_start_matches(|character: char| character.is_ascii_digit());
-                rest.starts_with(",\"delta\":{\"type\":\"input_json_delta\"")
-                    || rest.starts_with(",\"delta\":{\"type\":\"signature_delta\"")
-            });
-    }
-    json.strip_prefix(SYSTEM).is_some_and(|rest| {
-        [
-            "thinking_tokens\"",
-            "task_progress\"",
-            "task_started\"",
-            "task_updated\"",
-            "task_notification\"",
-            "hook_started\"",
-        ]
-        .iter()
-        .any(|subtype| rest.starts_with(subtype))
-    })
 }
 
 /// What is said next is a new message.
