@@ -265,6 +265,10 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "permission_denied",
             "please login",
             "starting login flow",
+            "token has expired",
+            "token revoked",
+            "has been disabled",
+            "does not have access",
             "_api_key",
         ],
     ),
@@ -295,6 +299,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "budget exceeded",
             "output limit",
             "max_output_tokens",
+            "output token maximum",
         ],
     ),
     (

@@ -291,8 +291,9 @@ impl Claude {
             }
             Some("model_fallback") => {
                 let name = |model: Option<Text<'_>>| model.map_or("another model".to_owned(), Text::into_string);
-                let message = format!("{} is replaced by {}", name(line.original_model.0), name(line.fallback_model.0));
-                turn.meta(Known::Warning { message });
+                let (original, fallback) = (name(line.original_model.0), name(line.fallback_model.0));
+                turn.meta(Known::Warning { message: format!("{original} is replaced by {fallback}") });
+                turn.model(without_context_suffix(&fallback));
             }
             Some("model_refusal_no_fallback") => {
                 let message = line.content.0.map(Text::into_string).filter(|text| !text.is_empty());
