@@ -202,3 +202,7 @@ struct Sampler {
     last: Option<(Duration, Duration)>,
     quiet_at: Option<Duration>,
 }
+
+#[cfg(test)]
+#[path = "clocks_tests.rs"]
+mod tests;

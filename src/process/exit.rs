@@ -44,6 +44,13 @@ pub(super) fn reap(pid: Pid) -> Option<Exit> {
     status.exit_status().map(Exit::Code).or_else(|| status.terminating_signal().map(Exit::Signal))
 }
 
+/// Reaps a child that was killed; it cannot take long.
+pub(super) fn reap_killed(pid: Pid) {
+    while rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)
+        .is_err_and(|error| error == rustix::io::Errno::INTR)
+    {}
+}
+
 #[cfg(target_os = "linux")]
 mod platform {
     use std::io;

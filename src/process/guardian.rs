@@ -51,6 +51,16 @@ pub fn protect(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
+/// Makes sure that the guardian is at its post, so that it can be told of an agent without delay.
+pub(super) fn call() {
+    let mut post = post();
+    if let Some(program) = PROGRAM.get()
+        && !post.tell(&[0])
+    {
+        post.replace(program);
+    }
+}
+
 /// Hands a duty over.
 pub(super) fn add(duty: Duty) {
     let Some(program) = PROGRAM.get() else { return };
@@ -83,8 +93,10 @@ impl Post {
 
     fn replace(&mut self, program: &Path) {
         if let Some((old, pipe)) = self.guardian.take() {
+            // It may only be halted, and would take the end of its pipe for our death.
+            let _ = rustix::process::kill_process(old, Signal::KILL);
             drop(pipe);
-            exit::reap(old);
+            exit::reap_killed(old);
             registry::remove(old.as_raw_nonzero().get());
         }
         // Without a guardian the parent-death signal remains; an agent is not refused for that.
@@ -206,5 +218,34 @@ fn ignore_signals() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::TSTP] {
         // SAFETY: ignoring a signal installs no handler.
         unsafe { libc::signal(signal.as_raw(), libc::SIG_IGN) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duties_survive_the_way_over_the_pipe_however_it_is_cut() {
+        let tree = Duty::Tree { mark: Mark(42), root: Identity { pid: 7, started: 99 } };
+        let file = Duty::File(PathBuf::from("/a directory/with\nnewline"));
+        let done = Duty::Tree { mark: Mark(43), root: Identity { pid: 8, started: 99 } };
+        let messages = [Message::Add(&done), Message::Add(&tree), Message::Add(&file), Message::Remove(&done)];
+        let mut bytes = vec![0];
+        bytes.extend(messages.iter().flat_map(Message::encode));
+        assert_eq!(listen(&bytes[..]), [tree.clone(), file.clone()]);
+        // What was cut off by the death of ralph is no duty.
+        let cut = Message::Add(&done).encode();
+        bytes.extend(&cut[..cut.len() - 1]);
+        assert_eq!(listen(&bytes[..]), [tree, file]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_ignored() {
+        let mut duties = Vec::new();
+        for message in [&b""[..], b"+", b"+tree", b"+tree x 1 2", b"+tree 1 2", b"hello", b"+tree 1 2 -3"] {
+            learn(message, &mut duties);
+        }
+        assert_eq!(duties, []);
     }
 }

@@ -123,3 +123,7 @@ impl Lines {
 fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

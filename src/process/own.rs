@@ -1,6 +1,17 @@
 //! What ralph does to its own process: halting with the shell, and dying by the signal that ended it.
 
+use std::path::PathBuf;
+
 use rustix::process::{Signal, getpid, kill_process};
+
+/// This program, for starting it once more; on Linux even when its file was replaced by a newer one meanwhile.
+pub fn own_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ralph"))
+    }
+}
 
 /// Halts this process until the shell lets it go on. The caller has halted its agents before.
 pub fn suspend_self() {

@@ -193,14 +193,14 @@ fn has_foreign_formats() -> bool {
 fn loader(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(64 * 1024).read_to_end(&mut bytes).ok()?;
-    let word = |at: usize| Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
-    let long = |at: usize| usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok();
+    let piece = |at: usize, length: usize| bytes.get(at..at.checked_add(length)?);
+    let word = |at: usize| Some(usize::from(u16::from_le_bytes(piece(at, 2)?.try_into().ok()?)));
+    let long = |at: usize| usize::try_from(u64::from_le_bytes(piece(at, 8)?.try_into().ok()?)).ok();
     // Only the 64-bit layout: it has been the only one of these programs for long.
     let (table, size, count) = (long(0x20)?, word(0x36)?, word(0x38)?);
-    let headers = (0..count).map(|index| table + index * size);
-    let interpreter = headers.into_iter().find(|at| bytes.get(*at..*at + 4) == Some(&[3, 0, 0, 0]))?;
-    let (offset, length) = (long(interpreter + 0x08)?, long(interpreter + 0x20)?);
-    let text = bytes.get(offset..offset.checked_add(length)?)?;
+    let headers = (0..count).map_while(|index| table.checked_add(index * size));
+    let interpreter = headers.into_iter().find(|at| piece(*at, 4) == Some(&[3, 0, 0, 0]))?;
+    let text = piece(long(interpreter + 0x08)?, long(interpreter + 0x20)?)?;
     Some(String::from_utf8_lossy(text.strip_suffix(b"\0").unwrap_or(text)).into_owned())
 }
 
@@ -236,3 +236,7 @@ fn distance(from: &str, to: &str, allowed: usize) -> Option<usize> {
     }
     row.last().copied().filter(|distance| *distance <= allowed)
 }
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

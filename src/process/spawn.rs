@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
@@ -64,10 +65,10 @@ pub(super) fn on_terminal(
 ) -> io::Result<Spawned> {
     let mut command = command(invocation, program, mark);
     command.stdin(match &invocation.stdin {
-        Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
-        // Where there is nothing to type, nobody could type the end of it.
         Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::from(terminal.try_clone()?),
+        // Where there is nothing to type, nobody could type the end of it.
         Stdin::Bytes(_) | Stdin::Null => Stdio::null(),
+        Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(terminal.try_clone()?).stderr(terminal);
     spawn(command, Role::Agent(mark), Controlling::StandardOutput)
@@ -106,10 +107,11 @@ fn spawn(mut command: Command, role: Role, controlling: Controlling) -> io::Resu
     type Job = (Command, Sender<io::Result<Child>>);
     static SPAWNER: LazyLock<io::Result<Sender<Job>>> = LazyLock::new(|| {
         registry::prepare();
+        hear_of_children();
         let (jobs, queue) = mpsc::channel::<Job>();
         std::thread::Builder::new().name("spawn".into()).spawn(move || {
             for (mut command, reply) in queue {
-                let _ = reply.send(registry::spawn(&mut command));
+                let _ = reply.send(spawn_patiently(&mut command));
             }
         })?;
         Ok(jobs)
@@ -127,6 +129,34 @@ fn spawn(mut command: Command, role: Role, controlling: Controlling) -> io::Resu
         stdout: child.stdout.take().map(OwnedFd::from),
         stderr: child.stderr.take().map(OwnedFd::from),
     })
+}
+
+/// A program that was written a moment ago may still be open for writing in a child that another thread has forked and
+/// that has not yet reached its exec.
+fn spawn_patiently(command: &mut Command) -> io::Result<Child> {
+    let mut attempts = 20;
+    loop {
+        match registry::spawn(command) {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && attempts > 0 => {
+                attempts -= 1;
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Where the one who started ralph ignores the end of children, so does ralph, and then they leave no exit status.
+#[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
+fn hear_of_children() {
+    // SAFETY: plain C calls; the structure is filled before it is read, and only an ignored signal is changed.
+    unsafe {
+        let mut found = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+        let asked = libc::sigaction(libc::SIGCHLD, std::ptr::null(), found.as_mut_ptr());
+        if asked == 0 && found.assume_init().sa_sigaction == libc::SIG_IGN {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
 }
 
 /// Prepares what the child does between fork and exec.

@@ -110,3 +110,45 @@ impl Sweep {
         Next::Again(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_clean_looks_in_a_row_end_a_sweep() {
+        let now = Duration::from_secs(1);
+        let Next::Again(sweep) = Sweep::start(now).looked(now, Look::Clean) else { panic!("one look is not enough") };
+        let Next::Again(sweep) = sweep.looked(now, Look::Alive) else { panic!("something lives") };
+        let Next::Again(sweep) = sweep.looked(now, Look::Clean) else { panic!("one look is not enough") };
+        assert_eq!(sweep.looked(now, Look::Clean), Next::Done);
+    }
+
+    #[test]
+    fn a_sweep_gives_up_after_its_time_and_looks_less_and_less_often() {
+        let mut now = Duration::ZERO;
+        let mut sweep = Sweep::start(now);
+        let mut looks = 0;
+        while let Next::Again(again) = sweep.looked(now, Look::Alive) {
+            sweep = again;
+            now = Phase::Sweeping(sweep).deadline().unwrap_or_default();
+            looks += 1;
+        }
+        assert!(now >= SWEEP && now < SWEEP + 2 * LAST_LOOK, "{now:?}");
+        assert!(looks < 300, "{looks}");
+    }
+
+    #[test]
+    fn children_are_looked_at_soon_and_then_less_often_until_the_end_of_the_drain() {
+        let (drain, until) = (Duration::from_millis(200), Duration::from_millis(1200));
+        let mut now = Duration::from_secs(1);
+        let mut looks = 0;
+        while now < until {
+            let next = next_settle_look(now, until, drain);
+            assert!(next > now && next <= until);
+            now = next;
+            looks += 1;
+        }
+        assert!((5..=15).contains(&looks), "{looks}");
+    }
+}

@@ -21,13 +21,16 @@ use super::pty::Terminal;
 use super::stop::{Look, Next, Phase, Sweep, next_settle_look};
 use super::table::Entry;
 use super::tree::{self, Identity, Tree};
-use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, pty, resolve, spawn};
+use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, guardian, pty, resolve, spawn};
 
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
 
 /// The most that is read of an output that somebody keeps open on purpose, once all is over.
 const REST: usize = 1024 * 1024;
+
+/// So soon after the start no system can have given all numbers of processes.
+const SHORT_LIFE: Duration = Duration::from_millis(500);
 
 /// A started process. Dropping it kills it and all that it started.
 #[derive(Debug)]
@@ -44,6 +47,7 @@ pub struct Process {
     watch: Watch,
     /// When the tree is looked at again although nothing asks for it.
     next_look: Duration,
+    started: StdInstant,
     /// When the tree last changed by what we did or saw; a look must be later than that.
     touched: StdInstant,
     drain: Duration,
@@ -62,6 +66,7 @@ pub struct Process {
 /// Starts a process; call it inside a tokio runtime with time and I/O.
 pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
     let path = resolve::program(&invocation)?;
+    guardian::call();
     let mark = Mark::new();
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {
@@ -97,6 +102,7 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
         stopwatch: Stopwatch::start(),
         watch: Watch::new(clocks),
         next_look: LOOK,
+        started: StdInstant::now(),
         touched: StdInstant::now(),
         drain: clocks.drain,
         sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
@@ -376,7 +382,11 @@ impl Process {
 
     /// The members of the tree after all that was done to them so far.
     fn look(&mut self) -> Vec<Entry> {
-        let members = self.tree.members(self.touched);
+        let members = if self.started.elapsed() < SHORT_LIFE {
+            self.tree.members_of_short_life()
+        } else {
+            self.tree.members(self.touched)
+        };
         self.touched = StdInstant::now();
         members
     }

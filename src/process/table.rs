@@ -27,6 +27,12 @@ pub(super) fn read() -> io::Result<Vec<Entry>> {
     platform::read()
 }
 
+/// All processes that are younger than the process with this number, and perhaps others. Right only soon after that
+/// one was started, before the numbers can have come round.
+pub(super) fn read_younger(pid: i32) -> io::Result<Vec<Entry>> {
+    platform::read_younger(pid)
+}
+
 /// All processes at some moment after `moment`: many agents look at the same time, and one reading serves them all.
 pub(super) fn since(moment: Instant) -> Arc<[Entry]> {
     static LAST: Mutex<Option<(Instant, Arc<[Entry]>)>> = Mutex::new(None);
@@ -73,10 +79,21 @@ mod platform {
     use super::Entry;
 
     pub fn read() -> io::Result<Vec<Entry>> {
+        read_from(0)
+    }
+
+    /// Numbers are given in ascending order. When the last one given is lower than `pid`, they have started again.
+    pub fn read_younger(pid: i32) -> io::Result<Vec<Entry>> {
+        let load = std::fs::read_to_string("/proc/loadavg")?;
+        let last: i32 = load.split_ascii_whitespace().last().and_then(|last| last.parse().ok()).unwrap_or_default();
+        read_from(if last >= pid { pid } else { 0 })
+    }
+
+    fn read_from(first: i32) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::with_capacity(128);
         for directory in std::fs::read_dir("/proc")? {
             let name = directory?.file_name();
-            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) {
+            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).filter(|pid| *pid >= first) {
                 // It may have ended since it was listed.
                 entries.extend(entry(pid));
             }
@@ -142,6 +159,10 @@ mod platform {
         Ok(String::from_utf8_lossy(&output).lines().filter_map(parse).collect())
     }
 
+    pub fn read_younger(_pid: i32) -> io::Result<Vec<Entry>> {
+        read()
+    }
+
     fn parse(line: &str) -> Option<Entry> {
         let mut fields = line.split_ascii_whitespace();
         let mut number = || fields.next()?.parse::<i32>().ok();
@@ -181,5 +202,43 @@ mod platform {
         let output =
             super::super::spawn::output("ps", &["-wwE", "-o", "command=", "-p", &pid.to_string()]).unwrap_or_default();
         output.split(|byte| *byte == b' ').flat_map(|word| word.iter().copied().chain([0])).collect()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let line = b"42 (a) b ( 7) Z 1 42 40 0 -1 4194560 1 2 3 4 100 50 20 10 20 0 1 0 12345 0 0 18446744073709551615";
+        let entry = platform::parse(42, line).unwrap();
+        assert_eq!((entry.parent, entry.group, entry.session, entry.zombie, entry.started), (1, 42, 40, true, 12345));
+        assert_eq!(entry.used.as_millis(), 180 * 1000 / u128::from(rustix::param::clock_ticks_per_second()));
+    }
+
+    #[test]
+    fn a_torn_line_is_no_process() {
+        for line in [&b""[..], b"42 (a", b"42 (a)", b"42 (a) S 1", b"42 (a) S x y z"] {
+            assert_eq!(platform::parse(42, line), None);
+        }
+    }
+
+    #[test]
+    fn this_process_is_in_the_table() {
+        let own = std::process::id().cast_signed();
+        let entry = entry(own).unwrap();
+        assert!(
+            !entry.zombie && read().unwrap().iter().any(|other| other.pid == own && other.started == entry.started)
+        );
+        assert!(!command(own).is_empty());
+    }
+
+    #[test]
+    fn a_variable_is_found_by_its_whole_name() {
+        let environment = b"XRALPH=0\0RALPH_RUN_ID=abc\0RALPH=\0";
+        assert_eq!(variable(environment, "RALPH_RUN_ID"), Some(&b"abc"[..]));
+        assert_eq!(variable(environment, "RALPH"), Some(&b""[..]));
+        assert_eq!(variable(environment, "RALPH_RUN"), None);
     }
 }

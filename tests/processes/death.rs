@@ -27,7 +27,14 @@ fn host() {
         );
         agent.env.remove.push("TEST_HOST_*".into());
         let mut process = start(agent, patient()).unwrap();
-        while !matches!(process.next().await, Output::Ended(_)) {}
+        loop {
+            match process.next().await {
+                Output::Bytes { .. } => {}
+                // One that was killed is started again, as the loop does.
+                Output::Ended(ended) if !ended.exit.success() => process = start(shell(&script), patient()).unwrap(),
+                Output::Ended(_) => break,
+            }
+        }
     });
 }
 
@@ -102,10 +109,42 @@ fn a_halted_ralph_can_be_killed_too() {
 fn an_ordinary_end_leaves_no_guardian() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
-    let mut host = start_host(&format!("echo $$ >> {}; sleep 0.3", file.display()), &file, 1);
+    let mut host = start_host(&format!("echo $$ >> {}; sleep 2", file.display()), &file, 1);
     let guardian = guardian_of(host.id()).expect("no guardian");
     assert!(host.wait().unwrap().success());
     assert!(eventually(Duration::from_secs(2), || !runs(guardian)));
+}
+
+#[test]
+fn a_guardian_that_was_killed_has_a_successor_for_the_next_agent() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let mut host = start_host(&family(&file), &file, 4);
+    let first = guardian_of(host.id()).expect("no guardian");
+    signal(first, Signal::KILL);
+    signal(pids(&file)[0], Signal::KILL);
+    assert!(eventually(Duration::from_secs(20), || pids(&file).len() == 8), "{:?}", pids(&file));
+    let second = guardian_of(host.id()).expect("no successor");
+    assert_ne!(first, second);
+    signal(host.id(), Signal::KILL);
+    assert!(eventually(Duration::from_secs(2), || pids(&file).iter().all(|pid| !runs(*pid))));
+    host.wait().unwrap();
+}
+
+#[test]
+fn an_exit_code_is_known_even_where_the_end_of_children_is_ignored() {
+    // Ignored by the shell that starts it, so ignored by the host too.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let script = format!("echo $$ >> {0}; if [ $(wc -l < {0}) -lt 3 ]; then exit 3; fi", file.display());
+    let host = host_command(&script);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' CHLD; exec \"$0\" \"$@\""]).arg(host.get_program()).args(host.get_args());
+    shell.env(SCRIPT, &script).stdin(Stdio::null()).stdout(Stdio::null());
+    // The host starts a failed agent again; one whose status is lost never succeeds.
+    let mut shell = shell.spawn().unwrap();
+    assert!(eventually(Duration::from_secs(20), || shell.try_wait().unwrap().is_some()));
+    assert_eq!(pids(&file).len(), 3);
 }
 
 #[test]

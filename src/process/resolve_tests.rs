@@ -1,0 +1,48 @@
+use std::io;
+use std::path::Path;
+
+use super::super::Invocation;
+use super::super::start_error::StartError;
+use super::{distance, explain, loader};
+
+#[test]
+fn what_the_system_says_is_told_apart() {
+    let case =
+        |code: i32| explain(io::Error::from_raw_os_error(code), &Invocation::new("agent", "/"), Path::new("/bin/sh"));
+    assert!(matches!(case(libc::EAGAIN), StartError::TooManyProcesses));
+    assert!(matches!(case(libc::EMFILE), StartError::TooManyFiles));
+    assert!(matches!(case(libc::E2BIG), StartError::TooLong { .. }));
+    assert!(matches!(case(libc::ENOEXEC), StartError::WrongFormat { .. }));
+    assert!(matches!(case(libc::EACCES), StartError::NotExecutable { .. }));
+    assert!(matches!(case(libc::ENOENT), StartError::MissingInterpreter { .. }));
+    assert!(matches!(case(libc::EIO), StartError::Other { .. }));
+    let gone = explain(
+        io::Error::from_raw_os_error(libc::ENOENT),
+        &Invocation::new("agent", "/no/such"),
+        Path::new("/bin/sh"),
+    );
+    assert!(matches!(gone, StartError::CwdGone { .. }));
+}
+
+#[test]
+fn distance_counts_changes_up_to_a_limit() {
+    assert_eq!(distance("claude", "claude", 2), Some(0));
+    assert_eq!(distance("cluade", "claude", 2), Some(2));
+    assert_eq!(distance("codx", "codex", 1), Some(1));
+    assert_eq!(distance("claude", "gemini", 3), None);
+    assert_eq!(distance("", "ab", 2), Some(2));
+}
+
+#[test]
+fn a_loader_is_read_from_the_header_and_garbage_has_none() {
+    let own = loader(Path::new("/proc/self/exe"));
+    assert!(own.is_none_or(|own| own.starts_with('/')));
+    let directory = tempfile::tempdir().unwrap();
+    for length in [0, 4, 63, 64, 200, 5000] {
+        let path = directory.path().join("garbage");
+        let mut bytes = b"\x7fELF".to_vec();
+        bytes.resize(length, 0xff);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(loader(&path), None, "{length}");
+    }
+}
