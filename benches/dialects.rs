@@ -36,8 +36,6 @@ const SHAPES: &[Shape] = &[
     Shape { name: "pi deltas of 120 bytes", dialect: "pi", wanted: 150.0, line: pi_delta },
     Shape { name: "goose deltas of 120 bytes", dialect: "goose", wanted: 150.0, line: goose_delta },
     Shape { name: "droid messages of 4 KB", dialect: "droid", wanted: 300.0, line: droid_message },
-    Shape { name: "codex messages of 64 KB", dialect: "codex", wanted: 300.0, line: codex_message },
-    Shape { name: "codex commands of 1 KB", dialect: "codex", wanted: 200.0, line: codex_command },
     Shape { name: "plain lines of 80 bytes", dialect: "plain", wanted: 300.0, line: |_| words(80) },
 ];
 
@@ -71,7 +69,6 @@ fn read(shape: &Shape) -> (f64, usize) {
         "gemini" => b"{\"type\":\"init\",\"session_id\":\"s\"}",
         "codex" => b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}",
         "pi" => b"{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\".\"}",
-        "codex" => b"{\"type\":\"thread.started\",\"thread_id\":\"s\"}",
         _ => b"",
     };
     let mut lines = Lines::default();
@@ -257,26 +254,5 @@ fn droid_message(at: usize) -> String {
     format!(
         "{{\"type\":\"message\",\"role\":\"assistant\",\"id\":\"m{at}\",\"text\":\"{}\",\"timestamp\":1794771903296,\"session_id\":\"2c018ff2-e450-4bc4-bec3-39ebf9ae7552\"}}",
         escaped(4096)
-    )
-}
-
-fn codex_message(at: usize) -> String {
-    format!(
-        "{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_{at}\",\"type\":\"agent_message\",\"text\":\"{}\"}}}}",
-        escaped(64 * 1024)
-    )
-}
-
-fn codex_command(at: usize) -> String {
-    let id = at / 2;
-    let head = format!("\"item\":{{\"id\":\"item_{id}\",\"type\":\"command_execution\",\"command\":\"cargo test\"");
-    if at.is_multiple_of(2) {
-        return format!(
-            "{{\"type\":\"item.started\",{head},\"aggregated_output\":\"\",\"exit_code\":null,\"status\":\"in_progress\"}}}}"
-        );
-    }
-    format!(
-        "{{\"type\":\"item.completed\",{head},\"aggregated_output\":\"{}\",\"exit_code\":0,\"status\":\"completed\"}}}}",
-        escaped(1024)
     )
 }

@@ -141,3 +141,12 @@ fn a_search_that_gives_its_id_twice_is_one_tool() {
     assert!(matches!(&events[0], Event::ToolStart { tool, .. } if tool.id == "item_1" && tool.name == "web_search"));
     assert_eq!(statuses(&events), [Status::Ok]);
 }
+
+#[test]
+fn long_thoughts_stay_thoughts() {
+    let thought = "x".repeat(1000);
+    let stderr = format!("{BANNER}user\ngo\nthinking\n{}codex\nDone.\n", format!("{thought}\n").repeat(3000));
+    let events = read(&prompted("go"), "Done.\n", &stderr);
+    assert_eq!(said(&events, Tag::Ai), ["Done."]);
+    assert_eq!(said(&events, Tag::Think).concat().matches('x').count(), 3_000_000);
+}

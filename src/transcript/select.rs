@@ -45,7 +45,7 @@ impl Selected {
 /// A name that is no dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown transcript `{0}`")]
-pub struct UnknownDialect(String);
+pub struct UnknownDialect(pub String);
 
 /// Selects by the choices in order of precedence, then by the agent's own dialect.
 pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, UnknownDialect> {
@@ -59,7 +59,7 @@ pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, Unkno
     named(agent.unwrap_or("plain")).map(Selected::Auto)
 }
 
-/// A dialect by name.
+/// A dialect by name, or why there is none.
 pub fn named(name: &str) -> Result<&'static Dialect, UnknownDialect> {
     dialect(name).ok_or_else(|| UnknownDialect(name.to_owned()))
 }

@@ -246,7 +246,13 @@ impl Text {
                 self.turn.text(Tag::Sys, None, line);
             }
             Block::Prompt(_) => self.turn.text(Tag::Prompt, None, line),
-            Block::Message(text) | Block::Thinking(text) => {
+            Block::Thinking(text) => {
+                push_line(text, line);
+                if text.len() > HELD {
+                    self.turn.text(Tag::Think, None, std::mem::take(text));
+                }
+            }
+            Block::Message(text) => {
                 push_line(text, line);
                 if text.len() > HELD {
                     self.close();
