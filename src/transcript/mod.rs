@@ -118,9 +118,6 @@ pub const DIALECTS: &[Dialect] = &[
     rtf1::DIALECT,
 ];
 
-/// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] = &[];
-
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {
     DIALECTS.iter().find(|dialect| dialect.name == name)
