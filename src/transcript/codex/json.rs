@@ -113,7 +113,7 @@ impl Items {
             "mcp_tool_call" => mcp(id, &item, phase, turn),
             "collab_tool_call" => collab(id, &item, phase, turn),
             "web_search" => {
-                turn.tool_start(id, None, "web_search", object(json!({"query": item.query.as_deref()})));
+                begin(id, "web_search", || object(json!({"query": item.query.as_deref()})), turn);
                 if phase == Phase::Completed {
                     turn.tool_end(id, None, Status::Ok, None);
                 }
@@ -236,8 +236,15 @@ fn say(tag: Tag, text: Option<Text<'_>>, phase: Phase, turn: &mut Turn) {
     }
 }
 
+/// A call begins, unless it runs already: its end repeats everything.
+fn begin(id: &str, name: &str, input: impl FnOnce() -> Option<Object>, turn: &mut Turn) {
+    if !turn.tools().is_open(id) {
+        turn.tool_start(id, None, name, input());
+    }
+}
+
 fn command(id: &str, item: Item<'_>, phase: Phase, turn: &mut Turn) {
-    turn.tool_start(id, None, "shell", object(json!({"command": item.command.as_deref()})));
+    begin(id, "shell", || object(json!({"command": item.command.as_deref()})), turn);
     if phase != Phase::Completed {
         return;
     }
@@ -257,7 +264,7 @@ fn command(id: &str, item: Item<'_>, phase: Phase, turn: &mut Turn) {
 
 fn patch(id: &str, item: &Item<'_>, phase: Phase, turn: &mut Turn) {
     let list: Value = item.changes.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    turn.tool_start(id, None, "apply_patch", object(json!({"changes": list})));
+    begin(id, "apply_patch", || object(json!({"changes": list})), turn);
     if phase != Phase::Completed {
         return;
     }
@@ -276,7 +283,7 @@ fn patch(id: &str, item: &Item<'_>, phase: Phase, turn: &mut Turn) {
 fn mcp(id: &str, item: &Item<'_>, phase: Phase, turn: &mut Turn) {
     let word = |text: &Option<Text<'_>>| text.as_deref().unwrap_or("unknown").to_owned();
     let name = format!("mcp:{}/{}", word(&item.server), word(&item.tool));
-    turn.tool_start(id, None, name, shape::input(item.arguments));
+    begin(id, &name, || shape::input(item.arguments), turn);
     if phase == Phase::Completed {
         let result: Value = item.result.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let said = shape::flatten_value(&result["content"]);
@@ -289,7 +296,7 @@ fn mcp(id: &str, item: &Item<'_>, phase: Phase, turn: &mut Turn) {
 /// Talk between agents. What the other agent says and does is not in the stream.
 fn collab(id: &str, item: &Item<'_>, phase: Phase, turn: &mut Turn) {
     let name = format!("collab:{}", item.tool.as_deref().unwrap_or("unknown"));
-    turn.tool_start(id, None, name, object(json!({"prompt": item.prompt.as_deref()})));
+    begin(id, &name, || object(json!({"prompt": item.prompt.as_deref()})), turn);
     if phase == Phase::Completed {
         let states: Object =
             item.agents_states.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
