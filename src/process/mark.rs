@@ -27,7 +27,12 @@ impl Mark {
 
     /// True when a process carries this mark.
     pub fn is_on(self, pid: i32) -> bool {
-        limit(pid) == Some(self.0) || self.is_in_environment(pid)
+        match limit(pid) {
+            Some(limit) if limit == self.0 => true,
+            // Another tree of this process: no need to look further.
+            Some(limit) if limit & !COUNT == *PROCESS => false,
+            _ => self.is_in_environment(pid),
+        }
     }
 
     /// True for any mark that this process has given.

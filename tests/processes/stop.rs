@@ -190,7 +190,7 @@ fn a_hundred_processes_are_gone_soon() {
         let seen = watch(process).await;
         assert!(seen.ended.survivors.is_empty());
         // The benchmark has the true figure; this bound only catches a wait that was forgotten.
-        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     });
 }
 
