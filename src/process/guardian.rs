@@ -201,7 +201,8 @@ fn end_trees(duties: &[Duty]) {
         };
         for (mark, (root, known)) in &mut trees {
             // Ralph, who adopted orphans, is dead: an orphan may be anywhere, so the mark is looked for everywhere.
-            let marked = table.all().filter(|entry| entry.started >= root.started && mark.is_on(entry.pid));
+            let marked =
+                table.all().filter(|entry| entry.started >= root.started && mark.is_on(entry.pid) == Some(true));
             let members = tree::select(&table, *root, known, marked);
             for member in members.iter().filter(|member| !member.zombie) {
                 tree::signal(Identity::from(member), Signal::KILL);

@@ -22,7 +22,7 @@ pub fn strays(mut is_alive: impl FnMut(&str) -> bool) -> Vec<StrayOfRun> {
         if entry.zombie || entry.pid == own {
             continue;
         }
-        let environment = table::environment(entry.pid);
+        let Some(environment) = table::environment(entry.pid) else { continue };
         // Only what was started as an agent: a person may have set the id alone, to look at a run.
         let Some(run) = table::variable(&environment, RUN_ID).filter(|_| table::variable(&environment, MARK).is_some())
         else {

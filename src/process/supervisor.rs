@@ -404,10 +404,10 @@ impl Process {
     fn sweep(&mut self, now: Duration, sweep: Sweep) {
         let seen = self.look();
         let is_seen = seen.is_ok();
-        let members = seen.unwrap_or_default();
-        let root = self.tree.root().pid;
-        let others: Vec<_> = members.into_iter().filter(|member| member.pid != root || !self.exited).collect();
-        let alive = tree::kill(&others);
+        let mut members = seen.unwrap_or_default();
+        // The dead root keeps its number and its exit status until all is over.
+        members.retain(|member| member.pid != self.tree.root().pid || !member.zombie);
+        let alive = tree::kill(&members);
         self.touched = StdInstant::now();
         // The root is over when its exit was seen, not when it looks dead: its status comes with the exit.
         let look = if is_seen && alive.is_empty() && self.exited { Look::Clean } else { Look::Alive };
@@ -428,7 +428,11 @@ impl Process {
         self.phase = Phase::Over;
         // One that hangs in the kernel has no status; what it will die of is known.
         let exit = self.root.reap().unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-        self.tree.release();
+        if self.exited {
+            self.tree.release();
+        } else {
+            end_detached(self.tree.clone());
+        }
         self.ended = Some(Ended {
             exit,
             stopped: self.stopped,

@@ -102,8 +102,8 @@ pub(super) fn command(pid: i32) -> String {
     platform::command(pid)
 }
 
-/// The environment a process was started with, as `NAME=value` pieces that end in NUL; empty if it may not be read.
-pub(super) fn environment(pid: i32) -> Vec<u8> {
+/// The environment a process was started with, as `NAME=value` pieces that end in NUL; none if it cannot be read.
+pub(super) fn environment(pid: i32) -> Option<Vec<u8>> {
     platform::environment(pid)
 }
 
@@ -187,8 +187,8 @@ mod platform {
         words.trim().chars().take(200).collect()
     }
 
-    pub fn environment(pid: i32) -> Vec<u8> {
-        std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+    pub fn environment(pid: i32) -> Option<Vec<u8>> {
+        std::fs::read(format!("/proc/{pid}/environ")).ok()
     }
 }
 
@@ -245,10 +245,9 @@ mod platform {
         String::from_utf8_lossy(&output).trim().chars().take(200).collect()
     }
 
-    pub fn environment(pid: i32) -> Vec<u8> {
-        let output =
-            super::super::spawn::output("ps", &["-wwE", "-o", "command=", "-p", &pid.to_string()]).unwrap_or_default();
-        output.split(|byte| *byte == b' ').flat_map(|word| word.iter().copied().chain([0])).collect()
+    pub fn environment(pid: i32) -> Option<Vec<u8>> {
+        let output = super::super::spawn::output("ps", &["-wwE", "-o", "command=", "-p", &pid.to_string()]).ok()?;
+        Some(output.split(|byte| *byte == b' ').flat_map(|word| word.iter().copied().chain([0])).collect())
     }
 }
 

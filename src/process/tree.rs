@@ -76,14 +76,14 @@ impl Tree {
     fn members_in(&mut self, table: &Table) -> Vec<Entry> {
         let Self { root, mark, known, strangers } = self;
         let mut met = HashSet::new();
-        // Only an orphan can have lost the proof of its parents. Each is asked once.
+        // Only an orphan can have lost the proof of its parents. Each is asked until it has answered.
         let orphans = table.children(registry::adopter()).filter(|entry| {
             let identity = Identity::from(*entry);
-            let belongs = !strangers.contains(&identity) && mark.is_on(entry.pid);
-            if !belongs {
+            let belongs = if strangers.contains(&identity) { Some(false) } else { mark.is_on(entry.pid) };
+            if belongs == Some(false) {
                 met.insert(identity);
             }
-            belongs
+            belongs == Some(true)
         });
         let members = select(table, *root, known, orphans);
         *strangers = met;

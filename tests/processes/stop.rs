@@ -270,3 +270,14 @@ fn orphans_that_die_during_a_run_do_not_stay_as_zombies() {
         tokio::time::timeout(Duration::from_secs(20), gone).await.expect("zombies are left");
     });
 }
+
+#[test]
+fn an_exit_code_is_not_lost_when_the_kill_comes_too_late() {
+    real_time(async {
+        let mut process = start(shell("exit 5"), patient()).unwrap();
+        // It has ended, but nobody has looked yet.
+        assert!(eventually(Duration::from_secs(10), || !runs(process.pid())));
+        process.kill();
+        assert_eq!(watch(process).await.ended.exit, Exit::Code(5));
+    });
+}
