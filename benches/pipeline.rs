@@ -132,7 +132,8 @@ fn measure(command: &mut Command) -> Cost {
 /// Processor time of all children so far.
 fn children_cpu() -> Duration {
     let usage = usage();
-    let time = |time: libc::timeval| Duration::new(time.tv_sec.unsigned_abs(), time.tv_usec as u32 * 1000);
+    let time =
+        |time: libc::timeval| Duration::new(time.tv_sec.unsigned_abs(), time.tv_usec.unsigned_abs() as u32 * 1000);
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 

@@ -91,7 +91,7 @@ fn every_arrow_between_rooms_is_allowed() {
         let known: BTreeSet<&str> = code
             .split("crate::")
             .skip(1)
-            .flat_map(|rest| {
+            .filter_map(|rest| {
                 let end =
                     rest.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(rest.len());
                 Some(&rest[..end]).filter(|name| !name.is_empty() && name.starts_with(char::is_lowercase))

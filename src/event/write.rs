@@ -58,7 +58,9 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
     for chunk in text.as_bytes().chunks(CHUNK) {
         // Without a branch in it, so that it becomes vector instructions.
         if chunk.iter().fold(false, |found, &byte| found | needs_escape(byte)) {
-            chunk.iter().for_each(|&byte| write_byte(byte, out));
+            for &byte in chunk {
+                write_byte(byte, out);
+            }
         } else {
             out.extend_from_slice(chunk);
         }
@@ -66,6 +68,7 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+#[expect(clippy::needless_bitwise_bool, reason = "a lazy operator is a branch, and keeps vectors away")]
 const fn needs_escape(byte: u8) -> bool {
     (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }

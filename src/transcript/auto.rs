@@ -11,7 +11,8 @@ const HELD_BYTES: usize = 64 * 1024;
 
 /// An adapter for the dialect that the output really speaks.
 pub fn auto(expected: &'static Dialect, context: &Context) -> Box<dyn Adapter> {
-    Box::new(Auto { expected, context: context.clone(), held: Vec::new(), adapter: None })
+    let adapter = (expected.adapter)(context);
+    Box::new(Auto { expected, context: context.clone(), adapter, undecided: Some(Held::default()) })
 }
 
 /// The dialect that a line plainly speaks.
@@ -24,38 +25,19 @@ pub fn spoken(line: &str) -> Option<&'static Dialect> {
 struct Auto {
     expected: &'static Dialect,
     context: Context,
-    held: Vec<(Stream, Vec<u8>, bool)>,
-    /// The adapter, once it is decided.
-    adapter: Option<Box<dyn Adapter>>,
+    adapter: Box<dyn Adapter>,
+    /// What is held back, until it is decided.
+    undecided: Option<Held>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stream {
-    Output,
-    Error,
+#[derive(Default)]
+struct Held {
+    output: Vec<(Vec<u8>, bool)>,
+    /// Already read by the expected adapter: nobody should wait for an error.
+    errors: Vec<Vec<u8>>,
 }
 
 impl Auto {
-    fn take(&mut self, stream: Stream, line: Line<'_>, out: &mut Vec<Event>) {
-        if let Some(adapter) = &mut self.adapter {
-            return hand_on(&mut **adapter, stream, line, out);
-        }
-        if line.part != Part::Whole {
-            return self.decide(self.expected, Some((stream, line)), out);
-        }
-        let text = line.text();
-        if stream == Stream::Output
-            && let Some(dialect) = self.judge(&text)
-        {
-            return self.decide(dialect, Some((stream, line)), out);
-        }
-        self.held.push((stream, line.bytes.to_vec(), line.terminated));
-        let bytes: usize = self.held.iter().map(|(_, bytes, _)| bytes.len()).sum();
-        if self.held.len() > HELD_LINES || bytes > HELD_BYTES {
-            self.decide(self.expected, None, out);
-        }
-    }
-
     /// What a line decides, if anything.
     fn judge(&self, line: &str) -> Option<&'static Dialect> {
         if (self.expected.speaks)(line) {
@@ -79,45 +61,53 @@ impl Auto {
         !events.is_empty()
     }
 
-    fn decide(&mut self, dialect: &'static Dialect, last: Option<(Stream, Line<'_>)>, out: &mut Vec<Event>) {
+    fn decide(&mut self, dialect: &'static Dialect, out: &mut Vec<Event>) {
+        let Some(held) = self.undecided.take() else { return };
         if dialect.name != self.expected.name {
             let (from, to) = (self.expected.name.to_owned(), dialect.name.to_owned());
             out.push(Known::Dialect { from, to }.into());
+            self.adapter = (dialect.adapter)(&self.context);
+            // They were shown; the new adapter must only know them.
+            let mut shown = Vec::new();
+            for bytes in &held.errors {
+                self.adapter.stderr(Line::whole(bytes), &mut shown);
+            }
         }
-        let mut adapter = (dialect.adapter)(&self.context);
-        for (stream, bytes, terminated) in self.held.drain(..) {
-            hand_on(&mut *adapter, stream, Line { bytes: &bytes, part: Part::Whole, terminated }, out);
+        for (bytes, terminated) in &held.output {
+            self.adapter.line(Line { bytes, part: Part::Whole, terminated: *terminated }, out);
         }
-        if let Some((stream, line)) = last {
-            hand_on(&mut *adapter, stream, line, out);
-        }
-        self.adapter = Some(adapter);
-    }
-}
-
-fn hand_on(adapter: &mut dyn Adapter, stream: Stream, line: Line<'_>, out: &mut Vec<Event>) {
-    match stream {
-        Stream::Output => adapter.line(line, out),
-        Stream::Error => adapter.stderr(line, out),
     }
 }
 
 impl Adapter for Auto {
     fn line(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
-        self.take(Stream::Output, line, out);
+        if self.undecided.is_none() {
+            return self.adapter.line(line, out);
+        }
+        let decided = if line.part == Part::Whole { self.judge(&line.text()) } else { Some(self.expected) };
+        if let Some(dialect) = decided {
+            self.decide(dialect, out);
+            return self.adapter.line(line, out);
+        }
+        if let Some(held) = &mut self.undecided {
+            held.output.push((line.bytes.to_vec(), line.terminated));
+            let bytes: usize = held.output.iter().map(|(bytes, _)| bytes.len()).sum();
+            if held.output.len() > HELD_LINES || bytes > HELD_BYTES {
+                self.decide(self.expected, out);
+            }
+        }
     }
 
     fn stderr(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
-        self.take(Stream::Error, line, out);
+        if let Some(held) = self.undecided.as_mut().filter(|held| held.errors.len() < HELD_LINES) {
+            held.errors.push(line.bytes.to_vec());
+        }
+        self.adapter.stderr(line, out);
     }
 
     fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>) {
-        if self.adapter.is_none() {
-            self.decide(self.expected, None, out);
-        }
-        if let Some(adapter) = &mut self.adapter {
-            adapter.end(exit, out);
-        }
+        self.decide(self.expected, out);
+        self.adapter.end(exit, out);
     }
 }
 
@@ -180,6 +170,21 @@ mod tests {
         let events = read("claude", &output);
         assert!(events.iter().any(|event| event.contains("a banner")), "{events:?}");
         assert_eq!(events[1..], plainly("gemini", &output)[..]);
+    }
+
+    #[test]
+    fn errors_are_shown_at_once_and_only_once() {
+        let mut adapter = auto(dialect("claude").unwrap(), &Context::default());
+        let mut out = Vec::new();
+        adapter.stderr(Line::whole(b"Error: 401 Unauthorized"), &mut out);
+        assert_eq!(out.len(), 1);
+        let first = GEMINI.lines().next().unwrap();
+        adapter.line(Line::whole(first.as_bytes()), &mut out);
+        adapter.end(Some(Exit::Code(1)), &mut out);
+        let shown: Vec<String> = out.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+        let shown_once = shown.iter().filter(|event| event.contains(r#""tag":"SYS""#)).count();
+        assert_eq!(shown_once, 1, "{shown:?}");
+        assert!(shown.iter().any(|event| event.contains(r#""class":"auth""#)), "the new adapter knows them: {shown:?}");
     }
 
     #[test]

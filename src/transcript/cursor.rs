@@ -97,9 +97,10 @@ struct Thinking<'a> {
 struct Call {
     #[serde(default)]
     subtype: Maybe<String>,
-    #[serde(default)]
-    call_id: Maybe<String>,
-    tool_call: Object,
+    #[serde(default, rename = "call_id")]
+    id: Maybe<String>,
+    #[serde(rename = "tool_call")]
+    body: Object,
 }
 
 impl Cursor {
@@ -143,11 +144,11 @@ impl Cursor {
 
     fn tool_call(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
         let call: Call = serde_json::from_str(json)?;
-        let named = call.tool_call.iter().find(|(key, value)| key.ends_with("ToolCall") && value.is_object());
+        let named = call.body.iter().find(|(key, value)| key.ends_with("ToolCall") && value.is_object());
         let (name, body) =
             named.map_or(("unknown", &Value::Null), |(key, body)| (key.trim_end_matches("ToolCall"), body));
         let args = body.get("args").and_then(Value::as_object);
-        let id = call.call_id.0.filter(|id| !id.is_empty());
+        let id = call.id.0.filter(|id| !id.is_empty());
         let id = id.or_else(|| Some(args?.get("toolCallId")?.as_str()?.to_owned()));
         let started = call.subtype.0.as_deref() == Some("started");
         let id = id.unwrap_or_else(|| {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::failure::{self, Failure};
 use super::jsonl::{JsonLines, Misread, Reader};
-use super::shape::{self, Maybe, Text};
+use super::shape::{self, Maybe, Output, Text};
 use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages, plan};
 use crate::event::{FailureClass, FileChange, Known, Object, Status, Tag, Usage};
@@ -48,7 +48,7 @@ struct Message<'a> {
     #[serde(borrow, default)]
     content: Option<Text<'a>>,
     #[serde(default)]
-    delta: Maybe<bool>,
+    delta: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ struct ToolResult<'a> {
     #[serde(borrow, default)]
     status: Maybe<Text<'a>>,
     #[serde(borrow, default)]
-    output: Option<&'a RawValue>,
+    output: Output<'a>,
     #[serde(borrow, default)]
     error: Maybe<Problem<'a>>,
     #[serde(borrow, default)]
@@ -122,7 +122,7 @@ impl Gemini {
         let content = line.content.unwrap_or_default().0;
         match line.role.as_deref() {
             Some("user") => turn.text(Tag::Prompt, None, content),
-            Some("assistant" | "model") if line.delta.0 == Some(true) => turn.fragment(Tag::Ai, None, content),
+            Some("assistant" | "model") if line.delta == Some(true) => turn.fragment(Tag::Ai, None, content),
             Some("assistant" | "model") => turn.whole(Tag::Ai, None, content),
             Some("thought" | "thinking") => turn.fragment(Tag::Think, None, content),
             _ => turn.text(Tag::Sys, None, content),
@@ -150,7 +150,7 @@ impl Gemini {
         let name = running.as_ref().map_or("unknown", |running| running.name.as_str());
         let problem = line.error.0.as_ref();
         let message = problem.and_then(|problem| problem.message.0.as_deref()).unwrap_or_default();
-        let mut output = line.output.map(shape::flatten).unwrap_or_default();
+        let mut output = line.output.into_string();
         if output.is_empty() {
             message.clone_into(&mut output);
         }

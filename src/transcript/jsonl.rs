@@ -33,8 +33,18 @@ pub trait Reader: Send {
     /// True for an object that plainly belongs to this dialect.
     fn speaks(json: &str) -> bool;
 
+    /// True for a line that changes nothing, told by its first bytes, before it is even read as text.
+    fn changes_nothing(_line: &[u8]) -> bool {
+        false
+    }
+
     /// Takes one object. When it is not understood, nothing may have been told to the turn.
     fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread>;
+
+    /// True for a line outside the objects that the program prints about itself; it is shown as such.
+    fn banner(&mut self, _line: &str, _turn: &mut Turn) -> bool {
+        false
+    }
 
     /// Takes a line of standard error that has been shown already.
     fn stderr(&mut self, _line: &str, _turn: &mut Turn) {}
@@ -102,8 +112,16 @@ impl<R: Reader> JsonLines<R> {
 
     /// Takes a line that is whole.
     fn whole(&mut self, bytes: &[u8]) {
-        if matches!(self.mode, Mode::Text) {
-            return self.words(bytes);
+        match self.mode {
+            // Lines that only get counted may be most of a stream.
+            Mode::Json if bytes.ends_with(b"}") && (R::changes_nothing(bytes) || self.turn.is_unknown(bytes)) => return,
+            Mode::Text => {
+                if !self.is_banner(bytes) {
+                    self.words(bytes);
+                }
+                return;
+            }
+            _ => {}
         }
         let text = String::from_utf8_lossy(bytes);
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
@@ -254,7 +272,20 @@ impl<R: Reader> JsonLines<R> {
         }
     }
 
+    /// True for a line that the program prints about itself; it has been told then.
+    fn is_banner(&mut self, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        let banner = self.reader.banner(&text, &mut self.turn);
+        if banner {
+            self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
+        }
+        banner
+    }
+
     fn hold(&mut self, bytes: &[u8]) {
+        if self.is_banner(bytes) {
+            return;
+        }
         let Mode::Undecided(held) = &mut self.mode else { return };
         held.push(bytes.to_vec());
         if held.len() > HELD_LINES || held.iter().map(Vec::len).sum::<usize>() > HELD_BYTES {

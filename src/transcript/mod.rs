@@ -3,15 +3,25 @@
 //! An adapter is total: any bytes in, never a panic, nothing lost. It does no I/O and holds no clock, so
 //! the same bytes always give the same events.
 
+mod aider;
+mod amounts;
 mod amp;
 mod ansi;
 mod auto;
 mod claude;
+mod cline;
+mod codex;
+mod copilot;
 mod cursor;
+mod droid;
 mod echo;
 pub mod failure;
 mod gemini;
+mod goose;
 mod jsonl;
+mod kiro;
+mod opencode;
+mod pi;
 mod plain;
 mod plan;
 mod qwen;
@@ -21,6 +31,7 @@ mod select;
 mod shape;
 mod tail;
 mod tools;
+mod totals;
 mod turn;
 mod words;
 
@@ -88,11 +99,24 @@ pub struct Dialect {
 }
 
 /// All dialects that are built.
-pub const DIALECTS: &[Dialect] =
-    &[claude::DIALECT, amp::DIALECT, cursor::DIALECT, gemini::DIALECT, qwen::DIALECT, plain::DIALECT, rtf1::DIALECT];
-
-/// Dialects that have a name but no adapter yet.
-pub const PLANNED: &[&str] = &["codex", "opencode", "copilot", "cline", "pi", "goose", "droid", "kiro", "aider"];
+pub const DIALECTS: &[Dialect] = &[
+    claude::DIALECT,
+    codex::DIALECT,
+    gemini::DIALECT,
+    amp::DIALECT,
+    qwen::DIALECT,
+    opencode::DIALECT,
+    copilot::DIALECT,
+    cursor::DIALECT,
+    cline::DIALECT,
+    pi::DIALECT,
+    goose::DIALECT,
+    droid::DIALECT,
+    kiro::DIALECT,
+    aider::DIALECT,
+    plain::DIALECT,
+    rtf1::DIALECT,
+];
 
 /// Looks a dialect up by name.
 pub fn dialect(name: &str) -> Option<&'static Dialect> {

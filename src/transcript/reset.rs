@@ -148,7 +148,7 @@ fn absolute(text: &str) -> Option<Reset> {
 
 /// The words up to the end of the sentence.
 fn clause(text: &str) -> &str {
-    let end = text.find(['\n', '·', ';', '"', '|', '!']).unwrap_or(text.len());
+    let end = text.find(['\n', '·', '∙', '•', ';', '"', '|', '!']).unwrap_or(text.len());
     let end = text[..end].find(". ").unwrap_or(end);
     text[..end].trim().trim_end_matches('.')
 }

@@ -1,7 +1,7 @@
 //! Which dialect an iteration is read with. Deterministic: the first of flag, environment, configuration
 //! that says something other than `auto`; else the agent's own dialect; else plain.
 
-use super::{DIALECTS, Dialect, PLANNED, dialect};
+use super::{DIALECTS, Dialect, dialect};
 
 /// What somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -44,14 +44,8 @@ impl Selected {
 
 /// A name that is no dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnknownDialect {
-    /// Nobody knows it.
-    #[error("unknown transcript `{0}`")]
-    Unknown(String),
-    /// Known, but this version cannot read it.
-    #[error("transcript `{0}` is known but not built yet")]
-    Planned(String),
-}
+#[error("unknown transcript `{0}`")]
+pub struct UnknownDialect(pub String);
 
 /// Selects by the choices in order of precedence, then by the agent's own dialect.
 pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, UnknownDialect> {
@@ -67,13 +61,7 @@ pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, Unkno
 
 /// A dialect by name, or why there is none.
 pub fn named(name: &str) -> Result<&'static Dialect, UnknownDialect> {
-    dialect(name).ok_or_else(|| {
-        if PLANNED.contains(&name) {
-            UnknownDialect::Planned(name.to_owned())
-        } else {
-            UnknownDialect::Unknown(name.to_owned())
-        }
-    })
+    dialect(name).ok_or_else(|| UnknownDialect(name.to_owned()))
 }
 
 /// All names, for messages and help.
@@ -115,16 +103,6 @@ mod tests {
             (vec![auto()], Some("nope"), "unknown transcript `nope`"),
         ] {
             assert_eq!(selected(&choices, agent), expected, "{choices:?} {agent:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_planned_says_so() {
-        for name in PLANNED {
-            assert_eq!(
-                selected(&[Choice::from(*name)], None),
-                format!("transcript `{name}` is known but not built yet")
-            );
         }
     }
 }

@@ -73,6 +73,83 @@ pub fn input(raw: Option<&RawValue>) -> Option<Object> {
     }
 }
 
+/// What a tool printed, read in one pass where it is a string.
+#[derive(Debug)]
+pub enum Output<'a> {
+    /// The usual case.
+    Text(Cow<'a, str>),
+    /// Blocks, objects, numbers.
+    Other(Value),
+}
+
+impl Default for Output<'_> {
+    fn default() -> Self {
+        Self::Text(Cow::Borrowed(""))
+    }
+}
+
+impl Output<'_> {
+    /// As text.
+    pub fn into_string(self) -> String {
+        match self {
+            Self::Text(text) => text.into_owned(),
+            Self::Other(value) => flatten_value(&value),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Output<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Output<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("any output")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Output<'de>, E> {
+                Ok(Output::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Output<'de>, E> {
+                Ok(Output::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_unit<E>(self) -> Result<Output<'de>, E> {
+                Ok(Output::default())
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Output<'de>, E> {
+                Ok(Output::Other(value.into()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Output<'de>, E> {
+                Ok(Output::Other(value.into()))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Output<'de>, E> {
+                Ok(Output::Other(value.into()))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Output<'de>, E> {
+                Ok(Output::Other(value.into()))
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, items: A) -> Result<Output<'de>, A::Error> {
+                Value::deserialize(serde::de::value::SeqAccessDeserializer::new(items)).map(Output::Other)
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, fields: A) -> Result<Output<'de>, A::Error> {
+                Value::deserialize(serde::de::value::MapAccessDeserializer::new(fields)).map(Output::Other)
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
 /// Text out of what a dialect calls content: a string, a list of blocks, an object with `text`; anything
 /// else as the JSON it is.
 pub fn flatten(raw: &RawValue) -> String {
@@ -135,6 +212,8 @@ mod tests {
         ] {
             let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
             assert_eq!(flatten(&raw), expected, "{json}");
+            let output: Output<'_> = serde_json::from_str(json).unwrap();
+            assert_eq!(output.into_string(), expected, "{json}");
         }
     }
 

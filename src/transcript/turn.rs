@@ -281,8 +281,21 @@ impl Turn {
         self.meta(Known::Unparsed { line, reason: Some(reason.to_owned()), count: None });
     }
 
-    /// Counts an object whose `type` the dialect does not have; false when it is no object at all. After the
-    /// first of a kind the closing brace is proof enough: such lines may come by the thousands.
+    /// Counts a line whose `type` is known not to be the dialect's; false for any other. The first of a kind
+    /// was looked at; after it the closing brace, which the caller has seen, is proof enough.
+    pub fn is_unknown(&mut self, line: &[u8]) -> bool {
+        let Some(rest) = line.strip_prefix(b"{\"type\":\"") else { return false };
+        let mut kinds = self.unparsed.iter_mut().filter(|unparsed| unparsed.kind.is_some());
+        let same = |kind: &str| rest.starts_with(kind.as_bytes()) && rest.get(kind.len()) == Some(&b'"');
+        let known = kinds.find(|unparsed| unparsed.kind.as_deref().is_some_and(same));
+        if let Some(known) = known {
+            known.further += 1;
+            return true;
+        }
+        false
+    }
+
+    /// Counts an object whose `type` the dialect does not have; false when it is no object at all.
     pub fn unknown(&mut self, json: &str) -> bool {
         let kind = super::shape::kind(json).unwrap_or_default();
         if let Some(known) = self.unparsed.iter_mut().find(|known| known.kind.as_deref() == Some(&*kind)) {

@@ -3,8 +3,9 @@
 
 use crate::event::Tag;
 
-/// So much of all that was said is compared with the result.
-const REMEMBERED: usize = 1024 * 1024;
+/// So much of the end of all that was said is compared with the result: two answers that end alike for so
+/// long are one.
+const REMEMBERED: usize = 16 * 1024;
 /// So much of a message is compared with its repetition.
 const COMPARED: usize = 256 * 1024;
 /// So many messages may wait for their repetition.

@@ -8,6 +8,7 @@ use crate::capture::{Capture, Summary, root};
 
 /// Facts of one capture. What is absent is not claimed.
 #[derive(Deserialize)]
+#[expect(clippy::option_option, reason = "not claimed, claimed as unknown, claimed as known")]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
     /// The class of the failure; none must be told when `null`.
@@ -37,9 +38,10 @@ fn claimed<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<O
 }
 
 /// The facts of all captures of an agent, by the name of the capture.
-pub fn of(agent: &str) -> Option<BTreeMap<String, Facts>> {
-    let text = std::fs::read_to_string(root().join(agent).join("facts.json")).ok()?;
-    Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{agent}/facts.json: {error}")))
+pub fn of(agent: &str) -> BTreeMap<String, Facts> {
+    let text = std::fs::read_to_string(root().join(agent).join("facts.json"));
+    let text = text.unwrap_or_else(|error| panic!("{agent}/facts.json: {error}"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{agent}/facts.json: {error}"))
 }
 
 impl Facts {

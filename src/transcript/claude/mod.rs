@@ -4,7 +4,8 @@
 //! once. What the CLI itself says through the model's mouth (`<synthetic>`) is never the agent's word.
 
 mod result;
-mod side_effects;
+pub mod side_effects;
+mod system;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -12,18 +13,19 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::failure::{self, Failure};
+use super::failure::Failure;
 use super::jsonl::{JsonLines, Misread, Reader};
 use super::reset::{self, Reset};
 use super::shape::{self, Text};
 use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
-use crate::event::{FailureClass, Known, Status, Tag, Usage};
+use crate::event::{FailureClass, Status, Tag, Usage};
 use crate::process::Exit;
 pub use result::Cached;
-use result::{Tokens, without_context_suffix};
+use result::Tokens;
 use side_effects::SideEffects;
-use wire::{Block, Limited, Message, RawEvent, Spoken, Streamed, System};
+use system::named_failure;
+use wire::{Block, Message, RawEvent, Spoken, Streamed};
 
 /// What all agents that speak like Claude can tell.
 pub const CAPABILITIES: Capabilities =
@@ -102,9 +104,6 @@ impl Claude {
     }
 
     fn streamed(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
-        if only_counted(json) {
-            return Ok(());
-        }
         let line: Streamed<'_> = serde_json::from_str(json)?;
         self.raw_event(line.event, line.parent_tool_use_id.as_deref(), turn);
         Ok(())
@@ -132,9 +131,9 @@ impl Claude {
                 }
                 turn.messages_over(parent);
             }
-            Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage.0, turn),
+            Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage, turn),
             Some("error") => {
-                let message = event.error.0.map(shape::flatten).unwrap_or_default();
+                let message = event.error.map(shape::flatten).unwrap_or_default();
                 turn.text(Tag::Sys, parent, message);
             }
             _ => {}
@@ -150,7 +149,7 @@ impl Claude {
             self.synthetic(&message, line.error.0.as_deref(), parent, turn);
         } else {
             if self.flavour.usage == UsageFrom::Messages || self.flavour.cached == Cached::Included {
-                self.count(message.usage.0, turn);
+                self.count(message.usage, turn);
             }
             self.blocks(message, parent, Speaker::Agent, turn);
         }
@@ -165,7 +164,7 @@ impl Claude {
         if parent.is_none() {
             if let Some(error) = error {
                 turn.failure(named_failure(error, None, &text));
-            } else if message.stop_reason.0.as_deref() == Some("refusal") {
+            } else if message.stop_reason.as_deref() == Some("refusal") {
                 turn.failure(Failure::of(FailureClass::Refusal, None, text.as_str()));
             }
             self.synthetic = Some(text);
@@ -176,12 +175,12 @@ impl Claude {
         let line: Spoken<'_> = serde_json::from_str(json)?;
         session(line.session_id.as_ref(), turn);
         let parent = line.parent_tool_use_id.as_deref();
-        if line.is_replay.0 == Some(true) {
+        if line.is_replay == Some(true) {
             for block in line.message.content.0 {
                 turn.text(Tag::User, parent, block.text.unwrap_or_default().0);
             }
         } else {
-            self.blocks(line.message, parent, Speaker::User(line.tool_use_result.0), turn);
+            self.blocks(line.message, parent, Speaker::User(line.tool_use_result), turn);
         }
         Ok(())
     }
@@ -194,12 +193,12 @@ impl Claude {
                 Some("tool_use" | "server_tool_use" | "mcp_tool_use") => self.tool_use(&block, parent, turn),
                 Some(kind) if kind.ends_with("tool_result") => {
                     let rich = if let Speaker::User(rich) = speaker { rich } else { None };
-                    self.tool_result(&block, parent, rich, turn);
+                    self.tool_result(block, parent, rich, turn);
                 }
                 _ => {
                     let Some(text) = block.text else { continue };
                     match speaker {
-                        Speaker::Agent => self.words(&text, parent, turn),
+                        Speaker::Agent => self.words(text, parent, turn),
                         Speaker::User(_) if parent.is_some() => turn.text(Tag::Sys, parent, text.0),
                         Speaker::User(_) => turn.text(self.flavour.user_text, None, text.0),
                     }
@@ -208,16 +207,17 @@ impl Claude {
         }
     }
 
-    fn words(&mut self, text: &Text<'_>, parent: Option<&str>, turn: &mut Turn) {
-        match text.rfind("[API Error: ").filter(|&at| self.is_own_error(&text[at..])) {
-            None => turn.whole(Tag::Ai, parent, &**text),
-            Some(at) => {
-                if at > 0 {
-                    turn.whole(Tag::Ai, parent, &text[..at]);
-                }
-                turn.whole(Tag::Sys, parent, &text[at..]);
-                self.synthetic = Some(text[at..].to_owned());
+    fn words(&mut self, text: Text<'_>, parent: Option<&str>, turn: &mut Turn) {
+        if self.flavour.own_errors == OwnErrors::Bracketed
+            && let Some(at) = text.rfind("[API Error: ").filter(|&at| self.is_own_error(&text[at..]))
+        {
+            if at > 0 {
+                turn.whole(Tag::Ai, parent, &text[..at]);
             }
+            turn.whole(Tag::Sys, parent, &text[at..]);
+            self.synthetic = Some(text[at..].to_owned());
+        } else {
+            turn.whole(Tag::Ai, parent, text.0);
         }
     }
 
@@ -232,9 +232,9 @@ impl Claude {
         turn.tool_start(id, parent, name, input);
     }
 
-    fn tool_result(&mut self, block: &Block<'_>, parent: Option<&str>, rich: Option<&RawValue>, turn: &mut Turn) {
+    fn tool_result(&mut self, block: Block<'_>, parent: Option<&str>, rich: Option<&RawValue>, turn: &mut Turn) {
         let Some(id) = block.tool_use_id.as_deref() else { return };
-        let mut output = block.content.map(shape::flatten).unwrap_or_default();
+        let mut output = block.content.into_string();
         // Long output is cut for the model; the rich copy has all of it.
         if output.starts_with("<persisted-output>")
             && let Some(full) = rich.and_then(|rich| serde_json::from_str::<Value>(rich.get()).ok())
@@ -243,95 +243,13 @@ impl Claude {
             text.clone_into(&mut output);
         }
         turn.tool_output(id, parent, output);
-        let failed = block.is_error.0 == Some(true);
+        let failed = block.is_error == Some(true);
         let status = if failed { Status::Fail } else { Status::Ok };
         let duration = self.effects.duration(id, rich);
         turn.tool_end(id, parent, status, duration);
         if let Some(known) = self.effects.ended(id, status, rich) {
             turn.meta(known);
         }
-    }
-
-    fn system(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
-        if only_counted(json) {
-            return Ok(());
-        }
-        let line: System<'_> = serde_json::from_str(json)?;
-        match line.subtype.as_deref() {
-            Some("init") => {
-                session(line.session_id.as_ref(), turn);
-                turn.model(without_context_suffix(line.model.0.as_deref().unwrap_or_default()));
-                turn.version(line.claude_code_version.0.as_deref().unwrap_or_default());
-                for server in line.mcp_servers.0.iter().flatten().filter(|server| server.status == "failed") {
-                    turn.meta(Known::Warning { message: format!("MCP server `{}` failed to start", server.name) });
-                }
-            }
-            Some("api_retry") => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a cast from float saturates"
-                )]
-                let delay = line.retry_delay_ms.0.map(|delay| delay.round() as u64);
-                let status = line.error_status.0;
-                let word = line.error.0.as_deref().unwrap_or_default();
-                // No answer at all is the network's fault.
-                let failure = match status {
-                    None if matches!(word, "unknown" | "") => Failure::of(FailureClass::Network, None, word),
-                    _ => named_failure(word, status, word),
-                };
-                turn.retry(failure, line.attempt.0, delay);
-            }
-            Some("retry") => {
-                let reason = line.data.0.and_then(|data| data.reason).unwrap_or_default();
-                let class = failure::classify(None, &reason).unwrap_or(FailureClass::Network);
-                turn.messages_over(None);
-                turn.retry(Failure::of(class, None, reason), None, None);
-            }
-            Some("compact_boundary") => self.compacted = true,
-            Some("status") => {
-                if let Some(error) = line.compact_error.0 {
-                    turn.meta(Known::Warning { message: format!("compaction failed: {}", &*error) });
-                }
-            }
-            Some("model_fallback") => {
-                let name = |model: Option<Text<'_>>| model.map_or("another model".to_owned(), Text::into_string);
-                let message = format!("{} is replaced by {}", name(line.original_model.0), name(line.fallback_model.0));
-                turn.meta(Known::Warning { message });
-            }
-            Some("model_refusal_no_fallback") => {
-                let message = line.content.0.map(Text::into_string).filter(|text| !text.is_empty());
-                let message = message.unwrap_or_else(|| "the model refused".to_owned());
-                turn.failure(Failure::of(FailureClass::Refusal, None, message));
-            }
-            Some("hook_response") => turn.text(Tag::Sys, None, line.output.0.unwrap_or_default().0),
-            _ => {
-                if let Some(content) = line.content.0 {
-                    turn.text(Tag::Sys, None, content.0);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn limited(json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
-        let info = serde_json::from_str::<Limited>(json)?.rate_limit_info;
-        let kind = info.rate_limit_type.0.unwrap_or_else(|| "usage".to_owned());
-        let paid = info.is_using_overage.0 == Some(true)
-            || info.overage_status.0.is_some_and(|word| word.starts_with("allowed"));
-        match info.status.as_deref() {
-            Some("rejected") if !paid => {
-                let mut failure = Failure::of(FailureClass::RateLimit, None, format!("{kind} limit reached"));
-                failure.reset = info.resets_at.0.and_then(reset::from_epoch).map(Reset::At);
-                turn.failure(failure);
-            }
-            Some("allowed_warning" | "rejected") => {
-                let used = info.utilization.0.map(|part| format!(" ({:.0} % used)", part * 100.0)).unwrap_or_default();
-                turn.meta(Known::Warning { message: format!("the {kind} limit is near{used}") });
-            }
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Adds a message's share to what no result has counted yet.
@@ -361,6 +279,21 @@ impl Reader for Claude {
                     | "message_stop"
             )
         )
+    }
+
+    /// Known by the first bytes: there are thousands of them.
+    fn changes_nothing(line: &[u8]) -> bool {
+        const STREAMED: &[u8] = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":";
+        const SYSTEM: &[u8] = b"{\"type\":\"system\",\"subtype\":\"t";
+        if let Some(rest) = line.strip_prefix(STREAMED) {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            return rest[digits..].starts_with(b",\"delta\":{\"type\":\"input_json_delta\"")
+                || rest[digits..].starts_with(b",\"delta\":{\"type\":\"signature_delta\"");
+        }
+        let Some(rest) = line.strip_prefix(SYSTEM) else { return false };
+        [&b"hinking_tokens\""[..], b"ask_progress\"", b"ask_started\"", b"ask_updated\"", b"ask_notification\""]
+            .iter()
+            .any(|subtype| rest.starts_with(subtype))
     }
 
     fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread> {
@@ -415,36 +348,6 @@ impl Reader for Claude {
     }
 }
 
-/// Lines that change nothing, known by their first bytes: there are thousands of them.
-fn only_counted(json: &str) -> bool {
-    const STREAMED: &str = "{\"type\":\"stream_event\",\"event\":{\"type\":\"";
-    const SYSTEM: &str = "{\"type\":\"system\",\"subtype\":\"";
-    if !json.ends_with('}') {
-        return false;
-    }
-    if let Some(rest) = json.strip_prefix(STREAMED) {
-        return rest.starts_with("ping\"")
-            || rest.starts_with("goal_state\"")
-            || rest.strip_prefix("content_block_delta\",\"index\":").is_some_and(|rest| {
-                let rest = rest.trim_start_matches(|character: char| character.is_ascii_digit());
-                rest.starts_with(",\"delta\":{\"type\":\"input_json_delta\"")
-                    || rest.starts_with(",\"delta\":{\"type\":\"signature_delta\"")
-            });
-    }
-    json.strip_prefix(SYSTEM).is_some_and(|rest| {
-        [
-            "thinking_tokens\"",
-            "task_progress\"",
-            "task_started\"",
-            "task_updated\"",
-            "task_notification\"",
-            "hook_started\"",
-        ]
-        .iter()
-        .any(|subtype| rest.starts_with(subtype))
-    })
-}
-
 /// What is said next is a new message.
 fn over(turn: &mut Turn, parent: Option<&str>) {
     turn.message_over(Tag::Ai, parent);
@@ -455,23 +358,6 @@ fn session(id: Option<&Text<'_>>, turn: &mut Turn) {
     if let Some(id) = id {
         turn.session(id);
     }
-}
-
-/// An error that the CLI names.
-fn named_failure(word: &str, status: Option<u16>, message: &str) -> Failure {
-    let class = match word {
-        "authentication_failed" | "billing_error" | "oauth_org_not_allowed" => FailureClass::Auth,
-        "rate_limit" => FailureClass::RateLimit,
-        "overloaded" => FailureClass::Overload,
-        "model_not_found" => FailureClass::Config,
-        "max_output_tokens" => FailureClass::AgentLimit,
-        // Also what a connection that breaks is called.
-        "server_error" => failure::classify(status.or_else(|| failure::status_in(message)), message)
-            .filter(|class| *class == FailureClass::Network)
-            .unwrap_or(FailureClass::Overload),
-        _ => return Failure::read(status, message),
-    };
-    Failure::of(class, status.or_else(|| failure::status_in(message)), message)
 }
 
 #[cfg(test)]

@@ -36,13 +36,15 @@ impl SideEffects {
     /// A tool was called.
     pub fn called(&mut self, id: &str, name: &str, input: Option<&Object>) {
         let text = |key: &str| input.and_then(|input| input.get(key)).and_then(Value::as_str).map(str::to_owned);
-        let path = || ["file_path", "notebook_path", "path", "absolute_path"].iter().find_map(|key| text(key));
+        let path =
+            || ["file_path", "notebook_path", "path", "absolute_path", "filePath"].iter().find_map(|key| text(key));
         let effect = match name {
-            "Write" | "write_file" | "create_file" => path().map(|path| Effect::File { path, change: "write" }),
-            "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "edit_file" | "replace" | "notebook_edit" => {
-                path().map(|path| Effect::File { path, change: "update" })
+            "Write" | "write_file" | "create_file" | "write" | "create" | "Create" => {
+                path().map(|path| Effect::File { path, change: "write" })
             }
-            "TodoWrite" | "todo_write" => {
+            "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "edit_file" | "replace" | "notebook_edit" | "editor"
+            | "str_replace" | "multiedit" => path().map(|path| Effect::File { path, change: "update" }),
+            "TodoWrite" | "todo_write" | "todowrite" => {
                 input.and_then(|input| input.get("todos")).map(|list| Effect::Todo(plan::items(list)))
             }
             "TaskCreate" => text("subject").map(Effect::TaskCreated),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::event::Event;
+use crate::event::Known;
 use crate::process::Lines;
 use crate::transcript::Context;
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::transcript::shape::{Maybe, Text};
+use crate::transcript::shape::{Maybe, Output, Text};
 
 /// `stream_event`, and the raw API events that wrappers print at the top level.
 #[derive(Deserialize)]
@@ -23,9 +23,9 @@ pub struct RawEvent<'a> {
     #[serde(borrow, default)]
     pub message: Option<Message<'a>>,
     #[serde(borrow, default)]
-    pub usage: Maybe<&'a RawValue>,
+    pub usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub error: Maybe<&'a RawValue>,
+    pub error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -48,9 +48,9 @@ pub struct Spoken<'a> {
     #[serde(borrow, default)]
     pub error: Maybe<Text<'a>>,
     #[serde(borrow, default)]
-    pub tool_use_result: Maybe<&'a RawValue>,
+    pub tool_use_result: Option<&'a RawValue>,
     #[serde(default, rename = "isReplay")]
-    pub is_replay: Maybe<bool>,
+    pub is_replay: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -60,9 +60,9 @@ pub struct Message<'a> {
     #[serde(borrow, default)]
     pub content: Content<'a>,
     #[serde(borrow, default)]
-    pub stop_reason: Maybe<Text<'a>>,
+    pub stop_reason: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub usage: Maybe<&'a RawValue>,
+    pub usage: Option<&'a RawValue>,
 }
 
 /// A list of blocks, or a plain string.
@@ -122,9 +122,9 @@ pub struct Block<'a> {
     #[serde(borrow, default)]
     pub tool_use_id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub content: Option<&'a RawValue>,
+    pub content: Output<'a>,
     #[serde(default)]
-    pub is_error: Maybe<bool>,
+    pub is_error: Option<bool>,
 }
 
 impl<'a> Block<'a> {
@@ -137,8 +137,8 @@ impl<'a> Block<'a> {
             name: None,
             input: None,
             tool_use_id: None,
-            content: None,
-            is_error: Maybe(None),
+            content: Output::default(),
+            is_error: None,
         }
     }
 }

@@ -1,0 +1,50 @@
+//! What must hold for any bytes, as plain functions: a mutation runner and `cargo-fuzz` both call them.
+//!
+//! A broken promise is a panic, as fuzzers want it.
+
+use ralph::event::Event;
+use ralph::process::{Exit, Lines};
+use ralph::transcript::{Adapter, Context, Dialect, auto};
+
+/// Feeds a dialect with bytes: in one piece, in small pieces, and through the switch of dialects.
+///
+/// # Panics
+/// When an adapter breaks a promise.
+pub fn check_adapter(dialect: &'static Dialect, bytes: &[u8]) {
+    let context = Context { prompts: vec!["do the task".to_owned()], ..Context::default() };
+    let whole = read(&mut *(dialect.adapter)(&context), bytes, bytes.len().max(1));
+    let pieces = read(&mut *(dialect.adapter)(&context), bytes, 3);
+    assert_eq!(whole, pieces, "{}: the same bytes gave other events when they came in pieces", dialect.name);
+    check_events(dialect.name, &whole);
+    check_events(dialect.name, &read(&mut *auto(dialect, &context), bytes, bytes.len().max(1)));
+}
+
+fn read(adapter: &mut dyn Adapter, bytes: &[u8], piece: usize) -> Vec<Event> {
+    let mut out = Vec::new();
+    let mut lines = Lines::default();
+    for chunk in bytes.chunks(piece) {
+        lines.push(chunk, |line| adapter.line(line, &mut out));
+    }
+    lines.finish(|line| adapter.line(line, &mut out));
+    adapter.end(Some(Exit::Code(0)), &mut out);
+    out
+}
+
+/// One terminal fact, no tool left open, every event readable again.
+fn check_events(name: &str, events: &[Event]) {
+    let ends = events.iter().filter(|event| matches!(event, Event::Meta { meta } if meta.kind() == Some("turn_end")));
+    assert_eq!(ends.count(), 1, "{name}: terminal facts");
+    let mut open: Vec<&str> = Vec::new();
+    for event in events {
+        match event {
+            Event::ToolStart { tool, .. } => open.push(&tool.id),
+            Event::ToolEnd { tool, .. } => open.retain(|id| *id != tool.id),
+            _ => {}
+        }
+        let json = serde_json::to_vec(event).unwrap_or_default();
+        if let Err(error) = Event::from_json(&json) {
+            panic!("{name}: an event breaks the schema: {error}: {}", String::from_utf8_lossy(&json));
+        }
+    }
+    assert!(open.is_empty(), "{name}: tools left open: {open:?}");
+}
