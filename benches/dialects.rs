@@ -187,7 +187,7 @@ fn codex_message(at: usize) -> String {
 
 fn codex_command(at: usize) -> String {
     let id = at / 2;
-    let (phase, output, code, status) = if at % 2 == 0 {
+    let (phase, output, code, status) = if at.is_multiple_of(2) {
         ("started", String::new(), "null", "in_progress")
     } else {
         ("completed", escaped(1024), "0", "completed")
@@ -209,7 +209,7 @@ const ENVELOPE: &str = "\"ephemeral\":true,\"id\":\"8147baba-9b27-4776-93b3-4f9c
 
 fn copilot_delta(at: usize) -> String {
     // Every two hundred fragments a new message begins.
-    if at % 200 == 0 {
+    if at.is_multiple_of(200) {
         return format!("{{\"type\":\"assistant.message_start\",\"data\":{{\"messageId\":\"m\"}},{ENVELOPE}}}");
     }
     format!(
@@ -233,7 +233,7 @@ fn cline_delta(_: usize) -> String {
 
 fn pi_delta(at: usize) -> String {
     // The whole message is repeated twice with each fragment.
-    let phase = if at % 200 == 0 { "text_start" } else { "text_delta" };
+    let phase = if at.is_multiple_of(200) { "text_start" } else { "text_delta" };
     let message =
         format!("{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}", words(1200));
     format!(
