@@ -194,7 +194,7 @@ impl<R: Reader> JsonLines<R> {
                     self.decide_json();
                     self.stray(&rest[..at]);
                     if let Err(misread) = self.reader.object(object, &mut self.turn) {
-                        self.misread(object, misread);
+                        self.misread(object, &misread);
                     }
                     rest = &rest[at + object.len()..];
                     from = 0;
@@ -219,7 +219,7 @@ impl<R: Reader> JsonLines<R> {
     }
 
     /// A well-formed object that the dialect does not understand.
-    fn misread(&mut self, object: &str, misread: Misread) {
+    fn misread(&mut self, object: &str, misread: &Misread) {
         match misread {
             Misread::Unknown => _ = self.turn.unknown(object),
             Misread::Shape(reason) => {
