@@ -17,8 +17,9 @@ use rustix::process::{Pid, Signal};
 
 use super::mark::Mark;
 use super::stop::{Look, Next, Sweep};
+use super::table::Table;
 use super::tree::{self, Identity};
-use super::{exit, registry, spawn, table};
+use super::{exit, registry, spawn};
 
 /// The hidden argument.
 const ARGUMENT: &str = "guard-agents-of";
@@ -191,13 +192,18 @@ fn end_trees(duties: &[Duty]) {
         return;
     }
     let began = Instant::now();
-    let mut sweep = Sweep::start(Duration::ZERO);
+    let mut sweep = Sweep::start(Duration::ZERO, Duration::ZERO);
     loop {
-        let entries = table::read().unwrap_or_default();
-        let mut look = Look::Clean;
+        // What cannot be seen is not gone.
+        let (table, mut look) = match Table::read() {
+            Ok(table) => (table, Look::Clean),
+            Err(_) => (Table::default(), Look::Alive),
+        };
         for (mark, (root, known)) in &mut trees {
             // Ralph, who adopted orphans, is dead: an orphan may be anywhere, so the mark is looked for everywhere.
-            let members = tree::select(&entries, *root, known, |entry| mark.is_on(entry.pid));
+            let marked =
+                table.all().filter(|entry| entry.started >= root.started && mark.is_on(entry.pid) == Some(true));
+            let members = tree::select(&table, *root, known, marked);
             for member in members.iter().filter(|member| !member.zombie) {
                 tree::signal(Identity::from(member), Signal::KILL);
                 look = Look::Alive;

@@ -25,9 +25,14 @@ impl Mark {
         Self(*PROCESS | (NEXT.fetch_add(1, Ordering::Relaxed) & COUNT))
     }
 
-    /// True when a process carries this mark.
-    pub fn is_on(self, pid: i32) -> bool {
-        limit(pid) == Some(self.0) || self.is_in_environment(pid)
+    /// Whether a process carries this mark; none when that cannot be seen now.
+    pub fn is_on(self, pid: i32) -> Option<bool> {
+        match limit(pid)? {
+            limit if limit == self.0 => Some(true),
+            // Another tree of this process: no need to look further.
+            limit if limit & !COUNT == *PROCESS => Some(false),
+            _ => self.is_in_environment(pid),
+        }
     }
 
     /// True for any mark that this process has given.
@@ -43,10 +48,10 @@ impl Mark {
         }
     }
 
-    fn is_in_environment(self, pid: i32) -> bool {
-        let own = self.to_string();
-        table::variable(&table::environment(pid), MARK)
-            .is_some_and(|value| value.split(|byte| *byte == b':').any(|one| one == own.as_bytes()))
+    fn is_in_environment(self, pid: i32) -> Option<bool> {
+        let (own, environment) = (self.to_string(), table::environment(pid)?);
+        let value = table::variable(&environment, MARK);
+        Some(value.is_some_and(|value| value.split(|byte| *byte == b':').any(|one| one == own.as_bytes())))
     }
 }
 
@@ -74,15 +79,15 @@ pub(super) fn put_on_self(mark: Mark) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn put_on_self(_mark: Mark) {}
 
-/// The limit of another process, even of one that is dead but not yet reaped.
+/// The limit of another process, even of one that is dead but not yet reaped; the highest number for no limit.
 #[cfg(target_os = "linux")]
 fn limit(pid: i32) -> Option<u64> {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+    Some(line.split_ascii_whitespace().next()?.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(not(target_os = "linux"))]
 fn limit(_pid: i32) -> Option<u64> {
-    None
+    Some(u64::MAX)
 }

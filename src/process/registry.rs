@@ -12,7 +12,7 @@ use rustix::process::Pid;
 
 use super::exit;
 use super::mark::Mark;
-use super::table::Entry;
+use super::table::Table;
 
 /// Children that were spawned here and are not yet reaped; they are waited for elsewhere.
 static SPAWNED: LazyLock<Mutex<HashSet<i32>>> = LazyLock::new(Mutex::default);
@@ -38,14 +38,20 @@ pub(super) fn remove(pid: i32) {
     spawned().remove(&pid);
 }
 
-/// True for a process whose parents are gone: the adopter has it now.
-pub(super) fn may_be_orphan(entry: &Entry) -> bool {
-    if *REAPER { entry.parent == own_pid() } else { entry.parent <= 1 }
+/// True when several agents run, so that it pays to look at the process table together.
+pub(super) fn is_crowded() -> bool {
+    // Two: one agent and the guardian.
+    spawned().len() > 2
+}
+
+/// The process that orphans come to: this one, or the first of the system where that cannot be had.
+pub(super) fn adopter() -> i32 {
+    if *REAPER { own_pid() } else { 1 }
 }
 
 /// Reaps orphans that have died: an agent that runs for hours may leave thousands.
-pub(super) fn reap_orphans(entries: &[Entry]) {
-    for entry in entries.iter().filter(|entry| entry.zombie && entry.parent == own_pid()) {
+pub(super) fn reap_orphans(table: &Table) {
+    for entry in table.children(own_pid()).filter(|entry| entry.zombie) {
         if let Some(pid) = Pid::from_raw(entry.pid)
             && Mark::any_is_on(entry.pid)
             && !spawned().contains(&entry.pid)

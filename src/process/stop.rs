@@ -7,6 +7,9 @@ use std::time::Duration;
 /// How long a killed tree may take to be gone. Longer only when a process hangs in the kernel.
 const SWEEP: Duration = Duration::from_secs(5);
 
+/// How often it is looked at least before it is given up.
+const LOOKS: u32 = 10;
+
 /// Between two looks at a tree that is being killed, at first and at most.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(20);
@@ -26,7 +29,7 @@ pub(super) enum Phase {
     Asking { step: usize, until: Duration },
     /// The process itself has ended; its output may be open until then, and its children may end by themselves. When
     /// the output has ended before, it is looked at `next` whether they have.
-    Draining { until: Duration, next: Option<Duration> },
+    Draining { until: Duration, next: Duration },
     /// All that is left is killed, again and again.
     Sweeping(Sweep),
     /// Nothing lives any more; the rest of the output is read.
@@ -40,8 +43,7 @@ impl Phase {
     pub const fn deadline(&self) -> Option<Duration> {
         match self {
             Self::Running | Self::Over => None,
-            Self::Asking { until, .. } | Self::Closing { until } | Self::Draining { until, next: None } => Some(*until),
-            Self::Draining { next: Some(next), .. } => Some(*next),
+            Self::Asking { until, .. } | Self::Draining { until, .. } | Self::Closing { until } => Some(*until),
             Self::Sweeping(sweep) => Some(sweep.next),
         }
     }
@@ -59,6 +61,7 @@ pub(super) struct Sweep {
     until: Duration,
     pause: Duration,
     clean: u8,
+    looks: u32,
 }
 
 /// What a look during a sweep found.
@@ -82,25 +85,27 @@ pub(super) enum Next {
 }
 
 impl Sweep {
-    /// The first look is due at once.
-    pub fn start(now: Duration) -> Self {
-        Self { next: now, until: now + SWEEP, pause: FIRST_LOOK, clean: 0 }
+    /// The first look is due after `delay`.
+    pub fn start(now: Duration, delay: Duration) -> Self {
+        Self { next: now + delay, until: now + SWEEP, pause: FIRST_LOOK, clean: 0, looks: 0 }
     }
 
     /// Brings the next look forward, because something has changed.
-    pub fn hurry(&mut self, now: Duration) {
-        self.next = self.next.min(now);
+    pub fn hurry(&mut self, at: Duration) {
+        self.next = self.next.min(at);
     }
 
     /// Two clean looks are wanted: a table that is read while processes fork can miss one.
     pub fn looked(mut self, now: Duration, look: Look) -> Next {
+        self.looks += 1;
         match look {
             Look::Clean if self.clean == 1 => return Next::Done,
             Look::Clean => {
                 self.clean += 1;
                 self.next = now;
             }
-            Look::Alive if now >= self.until => return Next::GiveUp,
+            // On a machine that is so busy that nobody looks, time alone proves nothing.
+            Look::Alive if now >= self.until && self.looks >= LOOKS => return Next::GiveUp,
             Look::Alive => {
                 self.clean = 0;
                 self.next = now + self.pause;
@@ -118,7 +123,9 @@ mod tests {
     #[test]
     fn two_clean_looks_in_a_row_end_a_sweep() {
         let now = Duration::from_secs(1);
-        let Next::Again(sweep) = Sweep::start(now).looked(now, Look::Clean) else { panic!("one look is not enough") };
+        let Next::Again(sweep) = Sweep::start(now, Duration::ZERO).looked(now, Look::Clean) else {
+            panic!("one look is not enough")
+        };
         let Next::Again(sweep) = sweep.looked(now, Look::Alive) else { panic!("something lives") };
         let Next::Again(sweep) = sweep.looked(now, Look::Clean) else { panic!("one look is not enough") };
         assert_eq!(sweep.looked(now, Look::Clean), Next::Done);
@@ -127,7 +134,7 @@ mod tests {
     #[test]
     fn a_sweep_gives_up_after_its_time_and_looks_less_and_less_often() {
         let mut now = Duration::ZERO;
-        let mut sweep = Sweep::start(now);
+        let mut sweep = Sweep::start(now, Duration::ZERO);
         let mut looks = 0;
         while let Next::Again(again) = sweep.looked(now, Look::Alive) {
             sweep = again;

@@ -2,7 +2,7 @@
 //!
 //! Looks and tells only: whether a run is dead is the caller's knowledge, and what becomes of its strays a person's.
 
-use super::table;
+use super::table::{self, Table};
 use super::{MARK, RUN_ID, Stray};
 
 /// A process of a run that is over.
@@ -18,11 +18,11 @@ pub struct StrayOfRun {
 pub fn strays(mut is_alive: impl FnMut(&str) -> bool) -> Vec<StrayOfRun> {
     let own = std::process::id().cast_signed();
     let mut found = Vec::new();
-    for entry in table::read().unwrap_or_default() {
+    for entry in Table::read().unwrap_or_default().all() {
         if entry.zombie || entry.pid == own {
             continue;
         }
-        let environment = table::environment(entry.pid);
+        let Some(environment) = table::environment(entry.pid) else { continue };
         // Only what was started as an agent: a person may have set the id alone, to look at a run.
         let Some(run) = table::variable(&environment, RUN_ID).filter(|_| table::variable(&environment, MARK).is_some())
         else {

@@ -21,7 +21,9 @@ use super::pty::Terminal;
 use super::stop::{Look, Next, Phase, Sweep, next_settle_look};
 use super::table::Entry;
 use super::tree::{self, Identity, Tree};
-use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, guardian, pty, resolve, spawn};
+use super::{
+    Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, guardian, pty, registry, resolve, spawn,
+};
 
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
@@ -146,7 +148,7 @@ impl Process {
         self.stopped = Some(why);
         self.resume();
         // Whoever loses its parents to the first signal must be known before.
-        self.tree.members(StdInstant::now());
+        let _ = self.tree.members(StdInstant::now());
         let now = self.stopwatch.look();
         self.climb(now, 0);
     }
@@ -199,7 +201,7 @@ impl Process {
 
     fn signal_all(&mut self, signal: Signal) {
         self.tree.signal_group(signal);
-        for member in self.tree.members(StdInstant::now()).iter().filter(|member| !member.zombie) {
+        for member in self.tree.members(StdInstant::now()).iter().flatten().filter(|member| !member.zombie) {
             tree::signal(Identity::from(member), signal);
         }
     }
@@ -281,6 +283,7 @@ impl Process {
             Phase::Running => {
                 Some(self.watch.deadline().map_or(self.next_look, |deadline| deadline.min(self.next_look)))
             }
+            Phase::Draining { next, .. } if self.is_closed() => Some(next),
             phase => phase.deadline(),
         };
         let Some(deadline) = deadline else { return Poll::Pending };
@@ -312,7 +315,8 @@ impl Process {
             Phase::Running => match self.watch.due(now) {
                 Some(Due::Stop(why)) => self.stop(why),
                 Some(Due::Sample) => {
-                    let used = self.tree.used();
+                    // What cannot be measured is taken for work: the other clocks still run.
+                    let used = self.tree.used().unwrap_or(Duration::MAX);
                     self.watch.sampled(now, used);
                     if self.watch.due(now) == Some(Due::Stop(StopReason::Idle)) {
                         self.stop(StopReason::Idle);
@@ -325,9 +329,7 @@ impl Process {
                 None => return Progress::None,
             },
             Phase::Asking { step, until } if now >= until => self.climb(now, step + 1),
-            Phase::Draining { until, next }
-                if now >= until || (self.is_closed() && next.is_none_or(|next| now >= next)) =>
-            {
+            Phase::Draining { until, next } if now >= until || (self.is_closed() && now >= next) => {
                 self.settle(now, until);
             }
             Phase::Sweeping(sweep) if Phase::Sweeping(sweep).deadline().is_some_and(|next| now >= next) => {
@@ -356,20 +358,22 @@ impl Process {
         let now = self.stopwatch.look();
         match &mut self.phase {
             Phase::Running | Phase::Asking { .. } => {
-                self.phase = Phase::Draining { until: now + self.drain, next: None };
+                let until = now + self.drain;
+                self.phase = Phase::Draining { until, next: (now + look_delay()).min(until) };
             }
-            Phase::Sweeping(sweep) => sweep.hurry(now),
+            Phase::Sweeping(sweep) => sweep.hurry(now + look_delay()),
             _ => {}
         }
     }
 
     /// The process has ended, and its output too or the time for it is up: what is left of its tree?
     fn settle(&mut self, now: Duration, until: Duration) {
-        let mut members = self.look();
+        // What cannot be seen is not gone: then the sweep looks again.
+        let Ok(mut members) = self.look() else { return self.begin_sweep(now) };
         members.retain(|member| member.pid != self.tree.root().pid);
         let alive: Vec<_> = members.iter().filter(|member| !member.zombie).collect();
         if !alive.is_empty() && now < until {
-            self.phase = Phase::Draining { until, next: Some(next_settle_look(now, until, self.drain)) };
+            self.phase = Phase::Draining { until, next: next_settle_look(now, until, self.drain) };
             return;
         }
         self.left_behind = alive.into_iter().map(tree::describe).collect();
@@ -381,8 +385,8 @@ impl Process {
     }
 
     /// The members of the tree after all that was done to them so far.
-    fn look(&mut self) -> Vec<Entry> {
-        let members = if self.started.elapsed() < SHORT_LIFE {
+    fn look(&mut self) -> io::Result<Vec<Entry>> {
+        let members = if self.started.elapsed() < SHORT_LIFE && !registry::is_crowded() {
             self.tree.members_of_short_life()
         } else {
             self.tree.members(self.touched)
@@ -394,17 +398,19 @@ impl Process {
     fn begin_sweep(&mut self, now: Duration) {
         self.tree.signal_group(Signal::KILL);
         self.touched = StdInstant::now();
-        self.phase = Phase::Sweeping(Sweep::start(now));
+        self.phase = Phase::Sweeping(Sweep::start(now, look_delay()));
     }
 
     fn sweep(&mut self, now: Duration, sweep: Sweep) {
-        let members = self.look();
-        let root = self.tree.root().pid;
-        let others: Vec<_> = members.into_iter().filter(|member| member.pid != root || !self.exited).collect();
-        let alive = tree::kill(&others);
+        let seen = self.look();
+        let is_seen = seen.is_ok();
+        let mut members = seen.unwrap_or_default();
+        // The dead root keeps its number and its exit status until all is over.
+        members.retain(|member| member.pid != self.tree.root().pid || !member.zombie);
+        let alive = tree::kill(&members);
         self.touched = StdInstant::now();
         // The root is over when its exit was seen, not when it looks dead: its status comes with the exit.
-        let look = if alive.is_empty() && self.exited { Look::Clean } else { Look::Alive };
+        let look = if is_seen && alive.is_empty() && self.exited { Look::Clean } else { Look::Alive };
         self.phase = match sweep.looked(now, look) {
             Next::Again(sweep) => Phase::Sweeping(sweep),
             Next::Done => Phase::Closing { until: now + self.drain },
@@ -422,7 +428,11 @@ impl Process {
         self.phase = Phase::Over;
         // One that hangs in the kernel has no status; what it will die of is known.
         let exit = self.root.reap().unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-        self.tree.release();
+        if self.exited {
+            self.tree.release();
+        } else {
+            end_detached(self.tree.clone());
+        }
         self.ended = Some(Ended {
             exit,
             stopped: self.stopped,
@@ -433,6 +443,11 @@ impl Process {
             first_byte: self.first_byte,
         });
     }
+}
+
+/// How long a look at the process table waits for others that want one too.
+fn look_delay() -> Duration {
+    if registry::is_crowded() { Duration::from_millis(3) } else { Duration::ZERO }
 }
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
@@ -454,13 +469,15 @@ impl Drop for Process {
 /// Kills a tree that nobody drives any more: at once, and then on a thread until all of it is gone.
 fn end_detached(mut tree: Tree) {
     tree.signal_group(Signal::KILL);
-    tree::kill(&tree.members(StdInstant::now()));
+    tree::kill(&tree.members(StdInstant::now()).unwrap_or_default());
     let finish = move || {
         let started = StdInstant::now();
-        let mut sweep = Sweep::start(Duration::ZERO);
+        let mut sweep = Sweep::start(Duration::ZERO, Duration::ZERO);
         loop {
-            let members = tree.members(StdInstant::now());
-            let look = if tree::kill(&members).is_empty() { Look::Clean } else { Look::Alive };
+            let look = match tree.members(StdInstant::now()) {
+                Ok(members) if tree::kill(&members).is_empty() => Look::Clean,
+                _ => Look::Alive,
+            };
             match sweep.looked(started.elapsed(), look) {
                 Next::Again(again) => sweep = again,
                 Next::Done | Next::GiveUp => break,

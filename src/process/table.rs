@@ -3,6 +3,7 @@
 //! Reading only. What it says is old the moment it is read, so nobody may act on a number from here without
 //! checking [`Entry::started`] again (see `tree.rs`).
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,35 +23,78 @@ pub(super) struct Entry {
     pub used: Duration,
 }
 
-/// All processes.
-pub(super) fn read() -> io::Result<Vec<Entry>> {
-    platform::read()
+/// All processes at one moment, found by what connects them.
+///
+/// Many agents look at the same table, so it is put in order once.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Vec<Entry>,
+    numbers: HashMap<i32, usize>,
+    children: HashMap<i32, Vec<usize>>,
+    led: HashMap<i32, Vec<usize>>,
 }
 
-/// All processes that are younger than the process with this number, and perhaps others. Right only soon after that
-/// one was started, before the numbers can have come round.
-pub(super) fn read_younger(pid: i32) -> io::Result<Vec<Entry>> {
-    platform::read_younger(pid)
-}
+impl Table {
+    /// Reads the table now. It is whole or an error: what is not seen would not be stopped.
+    pub fn read() -> io::Result<Self> {
+        Ok(Self::new(platform::read()?))
+    }
 
-/// All processes at some moment after `moment`: many agents look at the same time, and one reading serves them all.
-pub(super) fn since(moment: Instant) -> Arc<[Entry]> {
-    static LAST: Mutex<Option<(Instant, Arc<[Entry]>)>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*last {
-        Some((began, entries)) if *began >= moment => entries.clone(),
-        _ => {
-            let began = Instant::now();
-            let entries: Arc<[Entry]> = read().unwrap_or_default().into();
-            *last = Some((began, entries.clone()));
-            entries
+    /// All processes that are younger than the one with this number, and perhaps others. Right only soon after that
+    /// one was started, before the numbers can have come round.
+    pub fn read_younger(pid: i32) -> io::Result<Self> {
+        Ok(Self::new(platform::read_younger(pid)?))
+    }
+
+    /// The table at some moment after `moment`: one reading serves all who want one.
+    pub fn since(moment: Instant) -> io::Result<Arc<Self>> {
+        static LAST: Mutex<Option<(Instant, Arc<Table>)>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((began, table)) if *began >= moment => Ok(table.clone()),
+            _ => {
+                let began = Instant::now();
+                let table = Arc::new(Self::read()?);
+                *last = Some((began, table.clone()));
+                Ok(table)
+            }
         }
+    }
+
+    pub fn new(entries: Vec<Entry>) -> Self {
+        let mut table = Self { entries, ..Self::default() };
+        for (index, entry) in table.entries.iter().enumerate() {
+            table.numbers.insert(entry.pid, index);
+            table.children.entry(entry.parent).or_default().push(index);
+            table.led.entry(entry.group).or_default().push(index);
+            if entry.session != entry.group {
+                table.led.entry(entry.session).or_default().push(index);
+            }
+        }
+        table
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    pub fn get(&self, pid: i32) -> Option<&Entry> {
+        self.numbers.get(&pid).map(|index| &self.entries[*index])
+    }
+
+    pub fn children(&self, pid: i32) -> impl Iterator<Item = &Entry> {
+        self.children.get(&pid).into_iter().flatten().map(|index| &self.entries[*index])
+    }
+
+    /// Those whose group or session has this number.
+    pub fn led_by(&self, leader: i32) -> impl Iterator<Item = &Entry> {
+        self.led.get(&leader).into_iter().flatten().map(|index| &self.entries[*index])
     }
 }
 
 /// One process, if it exists.
 pub(super) fn entry(pid: i32) -> Option<Entry> {
-    platform::entry(pid)
+    platform::entry(pid).ok().flatten()
 }
 
 /// The command line, for people.
@@ -58,8 +102,8 @@ pub(super) fn command(pid: i32) -> String {
     platform::command(pid)
 }
 
-/// The environment a process was started with, as `NAME=value` pieces that end in NUL; empty if it may not be read.
-pub(super) fn environment(pid: i32) -> Vec<u8> {
+/// The environment a process was started with, as `NAME=value` pieces that end in NUL; none if it cannot be read.
+pub(super) fn environment(pid: i32) -> Option<Vec<u8>> {
     platform::environment(pid)
 }
 
@@ -95,17 +139,20 @@ mod platform {
             let name = directory?.file_name();
             if let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).filter(|pid| *pid >= first) {
                 // It may have ended since it was listed.
-                entries.extend(entry(pid));
+                entries.extend(entry(pid)?);
             }
         }
         Ok(entries)
     }
 
-    pub fn entry(pid: i32) -> Option<Entry> {
+    pub fn entry(pid: i32) -> io::Result<Option<Entry>> {
         // A line of `stat` has 52 numbers and a name of at most 64 bytes.
         let mut line = [0; 2048];
-        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
-        parse(pid, &line[..length])
+        match File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line)) {
+            Ok(length) => Ok(parse(pid, &line[..length])),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The name in the second field may hold anything, blanks and parentheses too, so the rest starts at the last `)`.
@@ -140,8 +187,8 @@ mod platform {
         words.trim().chars().take(200).collect()
     }
 
-    pub fn environment(pid: i32) -> Vec<u8> {
-        std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+    pub fn environment(pid: i32) -> Option<Vec<u8>> {
+        std::fs::read(format!("/proc/{pid}/environ")).ok()
     }
 }
 
@@ -189,8 +236,8 @@ mod platform {
             .map(Duration::from_secs_f64)
     }
 
-    pub fn entry(pid: i32) -> Option<Entry> {
-        read().ok()?.into_iter().find(|entry| entry.pid == pid)
+    pub fn entry(pid: i32) -> io::Result<Option<Entry>> {
+        Ok(read()?.into_iter().find(|entry| entry.pid == pid))
     }
 
     pub fn command(pid: i32) -> String {
@@ -198,10 +245,9 @@ mod platform {
         String::from_utf8_lossy(&output).trim().chars().take(200).collect()
     }
 
-    pub fn environment(pid: i32) -> Vec<u8> {
-        let output =
-            super::super::spawn::output("ps", &["-wwE", "-o", "command=", "-p", &pid.to_string()]).unwrap_or_default();
-        output.split(|byte| *byte == b' ').flat_map(|word| word.iter().copied().chain([0])).collect()
+    pub fn environment(pid: i32) -> Option<Vec<u8>> {
+        let output = super::super::spawn::output("ps", &["-wwE", "-o", "command=", "-p", &pid.to_string()]).ok()?;
+        Some(output.split(|byte| *byte == b' ').flat_map(|word| word.iter().copied().chain([0])).collect())
     }
 }
 
@@ -228,9 +274,8 @@ mod tests {
     fn this_process_is_in_the_table() {
         let own = std::process::id().cast_signed();
         let entry = entry(own).unwrap();
-        assert!(
-            !entry.zombie && read().unwrap().iter().any(|other| other.pid == own && other.started == entry.started)
-        );
+        assert!(!entry.zombie);
+        assert_eq!(Table::read().unwrap().get(own).map(|other| other.started), Some(entry.started));
         assert!(!command(own).is_empty());
     }
 

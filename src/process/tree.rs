@@ -3,14 +3,15 @@
 //! A process belongs to the tree by its group or session, by its parents, or by its mark (see `mark.rs`). This
 //! file must never signal a process for which none of these is proven, and never reap "any child".
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
 use super::guardian::{self, Duty};
 use super::mark::Mark;
-use super::table::{self, Entry};
+use super::table::{self, Entry, Table};
 use super::{Stray, exit, registry};
 
 /// One agent's tree.
@@ -62,30 +63,29 @@ impl Tree {
     }
 
     /// All members at some moment after `moment`, dead ones too.
-    pub fn members(&mut self, moment: Instant) -> Vec<Entry> {
-        self.members_among(&table::since(moment))
+    pub fn members(&mut self, moment: Instant) -> io::Result<Vec<Entry>> {
+        let table = Table::since(moment)?;
+        Ok(self.members_in(&table))
     }
 
     /// The same now, at a fraction of the price, for a root that was started a moment ago.
-    pub fn members_of_short_life(&mut self) -> Vec<Entry> {
-        self.members_among(&table::read_younger(self.root.pid).unwrap_or_default())
+    pub fn members_of_short_life(&mut self) -> io::Result<Vec<Entry>> {
+        Ok(self.members_in(&Table::read_younger(self.root.pid)?))
     }
 
-    fn members_among(&mut self, entries: &[Entry]) -> Vec<Entry> {
+    fn members_in(&mut self, table: &Table) -> Vec<Entry> {
         let Self { root, mark, known, strangers } = self;
         let mut met = HashSet::new();
-        // Only an orphan can have lost the proof of its parents, and orphans come to the reaper. Each is asked once.
-        let members = select(entries, *root, known, |entry| {
-            if !registry::may_be_orphan(entry) {
-                return false;
-            }
-            let identity = Identity::from(entry);
-            let belongs = !strangers.contains(&identity) && mark.is_on(entry.pid);
-            if !belongs {
+        // Only an orphan can have lost the proof of its parents. Each is asked until it has answered.
+        let orphans = table.children(registry::adopter()).filter(|entry| {
+            let identity = Identity::from(*entry);
+            let belongs = if strangers.contains(&identity) { Some(false) } else { mark.is_on(entry.pid) };
+            if belongs == Some(false) {
                 met.insert(identity);
             }
-            belongs
+            belongs == Some(true)
         });
+        let members = select(table, *root, known, orphans);
         *strangers = met;
         *known = members.iter().map(Identity::from).collect();
         members
@@ -100,15 +100,17 @@ impl Tree {
     }
 
     /// Processor time of all members.
-    pub fn used(&mut self) -> Duration {
-        self.members(moments_ago(Duration::from_millis(500))).iter().map(|entry| entry.used).sum()
+    pub fn used(&mut self) -> io::Result<Duration> {
+        Ok(self.members(moments_ago(Duration::from_millis(500)))?.iter().map(|entry| entry.used).sum())
     }
 
     /// Looks who is there, so that they are known when they lose their parents.
     pub fn learn(&mut self) {
-        let entries = table::since(moments_ago(Duration::from_secs(4)));
-        self.members_among(&entries);
-        registry::reap_orphans(&entries);
+        // What cannot be seen now can be seen next time.
+        if let Ok(table) = Table::since(moments_ago(Duration::from_secs(4))) {
+            self.members_in(&table);
+            registry::reap_orphans(&table);
+        }
     }
 }
 
@@ -117,35 +119,32 @@ fn moments_ago(age: Duration) -> Instant {
     now.checked_sub(age).unwrap_or(now)
 }
 
-/// The members of a tree among all processes.
-pub(super) fn select(
-    entries: &[Entry],
+/// The members of a tree: the root, its group and session, those that are known or marked, and all their descendants.
+pub(super) fn select<'a>(
+    table: &'a Table,
     root: Identity,
     known: &HashSet<Identity>,
-    mut is_marked: impl FnMut(&Entry) -> bool,
+    marked: impl Iterator<Item = &'a Entry>,
 ) -> Vec<Entry> {
     // Once the root is reaped its number may belong to somebody else, and groups of that number with it.
-    let number = entries.iter().all(|entry| entry.pid != root.pid || entry.started == root.started).then_some(root.pid);
-    let mut children: HashMap<i32, Vec<&Entry>> = HashMap::new();
-    let mut members: Vec<&Entry> = Vec::new();
-    let mut seen = HashSet::new();
-    // Nobody is older than the first of the tree; that leaves out most of the table.
-    for entry in entries.iter().filter(|entry| entry.started >= root.started) {
-        children.entry(entry.parent).or_default().push(entry);
-        let belongs = [entry.pid, entry.group, entry.session].iter().any(|leader| Some(*leader) == number)
-            || known.contains(&Identity::from(entry))
-            || is_marked(entry);
-        if belongs && seen.insert(entry.pid) {
+    let is_number_ours = table.get(root.pid).is_none_or(|entry| entry.started == root.started);
+    let of_number = table.led_by(root.pid).chain(table.get(root.pid)).filter(|_| is_number_ours);
+    let of_old = known.iter().filter_map(|known| table.get(known.pid).filter(|entry| Identity::from(*entry) == *known));
+    let (mut members, mut seen) = (Vec::new(), HashSet::new());
+    // Nobody is older than the first of the tree.
+    let mut add = |entry: &'a Entry, members: &mut Vec<&'a Entry>| {
+        if entry.started >= root.started && seen.insert(entry.pid) {
             members.push(entry);
         }
+    };
+    for entry in of_number.chain(of_old).chain(marked) {
+        add(entry, &mut members);
     }
     let mut next = 0;
     while let Some(member) = members.get(next).copied() {
         next += 1;
-        for child in children.get(&member.pid).into_iter().flatten() {
-            if seen.insert(child.pid) {
-                members.push(child);
-            }
+        for child in table.children(member.pid) {
+            add(child, &mut members);
         }
     }
     members.into_iter().cloned().collect()

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::super::table::Entry;
+use super::super::table::{Entry, Table};
 use super::{Identity, select};
 
 const ROOT: Identity = Identity { pid: 100, started: 50 };
@@ -12,7 +12,8 @@ fn entry(pid: i32, parent: i32, group: i32, session: i32, started: u64) -> Entry
 
 fn members(entries: &[Entry], known: &[Identity], marked: &[i32]) -> Vec<i32> {
     let known: HashSet<Identity> = known.iter().copied().collect();
-    let found = select(entries, ROOT, &known, |entry| marked.contains(&entry.pid));
+    let table = Table::new(entries.to_vec());
+    let found = select(&table, ROOT, &known, table.all().filter(|entry| marked.contains(&entry.pid)));
     let mut pids: Vec<i32> = found.into_iter().map(|entry| entry.pid).collect();
     pids.sort_unstable();
     pids

@@ -107,3 +107,10 @@ pub fn eventually(within: Duration, mut condition: impl FnMut() -> bool) -> bool
 pub fn pids(file: &Path) -> Vec<u32> {
     std::fs::read_to_string(file).unwrap_or_default().lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
+
+/// All processes that have this word among their arguments.
+pub fn processes_with(word: &str) -> Vec<String> {
+    let numbers = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let lines = numbers.filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
+    lines.filter(|line| line.split('\0').any(|argument| argument == word)).collect()
+}
