@@ -59,7 +59,7 @@ pub trait Reader: Send {
 }
 
 /// Why an object was not understood.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misread {
     /// No event of this dialect.
     Unknown,
