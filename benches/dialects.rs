@@ -106,9 +106,9 @@ fn words(bytes: usize) -> String {
     "The quick brown fox jumps over the lazy dog and goes on. ".chars().cycle().take(bytes).collect()
 }
 
-/// Text as it stands in JSON, with the escapes that code has.
+/// Text as it stands in JSON, with as many escapes as code has: an end of line, and now and then quotes.
 fn escaped(bytes: usize) -> String {
-    const LINE: &str = "let x = \\\"a\\\";\\n    println!(\\\"{x}\\\"); // the quick brown fox jumps over the dog\\n";
+    const LINE: &str = "    let total = items.iter().map(|item| item.price).sum::<u64>(); // \\\"all\\\"\\n";
     LINE.repeat(bytes / LINE.len())
 }
 

@@ -1,5 +1,5 @@
 //! What the pipeline costs: start-up, an iteration, a stream. Prints a table; compares within one run, because
-//! machines are shared. `cargo bench --bench pipeline`
+//! machines are shared. `cargo bench --bench pipeline [-- --short]`
 
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, clippy::cast_possible_truncation, missing_docs)]
 
@@ -9,9 +9,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
-const STARTS: u32 = 200;
-const ITERATIONS: u32 = 100;
-const STREAM_BYTES: usize = 200_000_000;
+
+/// How much is measured.
+struct Size {
+    starts: u32,
+    iterations: u32,
+    stream_bytes: usize,
+}
+
+const FULL: Size = Size { starts: 200, iterations: 100, stream_bytes: 200_000_000 };
+const SHORT: Size = Size { starts: 20, iterations: 20, stream_bytes: 20_000_000 };
 
 /// Wall time, processor time and peak memory of something that was run.
 #[derive(Clone, Copy, Default)]
@@ -22,54 +29,51 @@ struct Cost {
 
 fn main() {
     println!("load: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
-    starts();
-    iterations();
-    translate();
+    let size = if std::env::args().any(|argument| argument == "--short") { SHORT } else { FULL };
+    starts(size.starts);
+    iterations(size.iterations);
+    translate(size.stream_bytes);
 }
 
 /// `ralph --version` beside `true`, taking turns.
-fn starts() {
+fn starts(count: u32) {
     let (mut ralph, mut nothing) = (Cost::default(), Cost::default());
-    for _ in 0..STARTS {
+    for _ in 0..count {
         nothing.add(measure(&mut Command::new("true")));
         ralph.add(measure(Command::new(RALPH).arg("--version").stdout(Stdio::null())));
     }
-    let each = |cost: Cost| format!("{:.2} ms wall, {:.2} ms CPU", per(cost.wall, STARTS), per(cost.cpu, STARTS));
-    println!("\nstart-up, mean of {STARTS}");
+    let each = |cost: Cost| format!("{:.2} ms wall, {:.2} ms CPU", per(cost.wall, count), per(cost.cpu, count));
+    println!("\nstart-up, mean of {count}");
     println!("  true              {}", each(nothing));
     println!("  ralph --version   {}", each(ralph));
-    println!("  target: under 2 x true + 3 ms = {:.2} ms wall", 2.0 * per(nothing.wall, STARTS) + 3.0);
+    println!("  target: under 2 x true + 3 ms = {:.2} ms wall", 2.0 * per(nothing.wall, count) + 3.0);
 }
 
 /// Iterations with an agent that says a word and exits, beside the bare start of that agent.
-fn iterations() {
+fn iterations(count: u32) {
     let run = |count: u32| {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(RALPH);
         command.args(["run", "do it", "--agent-cmd", "echo word", "-n", &count.to_string()]);
         measure(command.current_dir(directory.path()).stdout(Stdio::null()))
     };
-    let (one, many) = (run(1), run(ITERATIONS + 1));
+    let (one, many) = (run(1), run(count + 1));
     let mut bare = Cost::default();
-    for _ in 0..ITERATIONS {
+    for _ in 0..count {
         bare.add(measure(Command::new("echo").arg("word").stdout(Stdio::null())));
     }
-    let cpu = per(many.cpu.saturating_sub(one.cpu), ITERATIONS);
-    println!("\niteration with an agent that exits at once, mean of {ITERATIONS}");
-    println!("  spawn alone       {:.2} ms CPU", per(bare.cpu, ITERATIONS));
-    println!(
-        "  ralph             {:.2} ms CPU, {:.2} ms wall",
-        cpu,
-        per(many.wall.saturating_sub(one.wall), ITERATIONS)
-    );
-    println!("  beyond the spawn  {:.2} ms CPU (target: under 3)", cpu - per(bare.cpu, ITERATIONS));
+    let cpu = per(many.cpu.saturating_sub(one.cpu), count);
+    println!("\niteration with an agent that exits at once, mean of {count}");
+    println!("  spawn alone       {:.2} ms CPU", per(bare.cpu, count));
+    println!("  ralph             {:.2} ms CPU, {:.2} ms wall", cpu, per(many.wall.saturating_sub(one.wall), count));
+    println!("  beyond the spawn  {:.2} ms CPU (target: under 3)", cpu - per(bare.cpu, count));
 }
 
 /// RTF1 through `ralph translate`, beside `cat`.
-fn translate() {
+fn translate(bytes: usize) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("raw.txt");
-    rtf1(&path);
+    rtf1(&path, bytes);
     let size = std::fs::metadata(&path).unwrap().len() as f64 / 1e6;
     let cat = measure(Command::new("cat").arg(&path).stdout(Stdio::null()));
     let mut best = Cost { cpu: Duration::MAX, ..Cost::default() };
@@ -92,12 +96,12 @@ fn translate() {
 }
 
 /// A transcript as an agent writes it: words, tools with output, plain lines.
-fn rtf1(path: &Path) {
+fn rtf1(path: &Path, bytes: usize) {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
     let output = "x".repeat(500);
     let mut size = 0;
     let mut number = 0;
-    while size < STREAM_BYTES {
+    while size < bytes {
         let block = format!(
             "@@RALPH@@ {{\"type\":\"text\",\"tag\":\"AI\",\"text\":\"Words of the agent about the code, number {number}, of about one hundred and twenty bytes.\"}}\n\
              A plain line of text that the agent prints while it works, line {number} of many.\n\

@@ -113,6 +113,15 @@ fn the_agent_hears_where_the_loop_stands() {
 }
 
 #[test]
+fn an_agent_does_not_hear_of_the_agent_around_it() {
+    let script = Script::new().iteration(says(DONE)).records_env("CLAUDECODE").records_env("CLAUDE_CODE_USE_BEDROCK");
+    let test = Test::new().agent(script).env("CLAUDECODE", "1").env("CLAUDE_CODE_USE_BEDROCK", "1");
+    let heard = test.run().complete().recorded()[0].environment.clone();
+    assert!(!heard.contains_key("CLAUDECODE"));
+    assert_eq!(heard["CLAUDE_CODE_USE_BEDROCK"], "1", "what the user has set stays");
+}
+
+#[test]
 fn json_output_is_the_journal_and_nothing_else() {
     let agent = Script::new().dialect(Dialect::Rtf1).iteration(says(DONE).uses(10, 5));
     let ran = Test::new().agent(agent).args(&["--transcript", "rtf1", "--output", "json"]).run().complete();

@@ -18,6 +18,10 @@ pub use custom::custom;
 /// A longer prompt does not go on a command line: one argument ends at 131,071 bytes, and `ps` shows it.
 pub const LONGEST_ARGUMENT: usize = 100 * 1024;
 
+/// What an agent's own shell leaves in the environment. An agent that sees it believes that it runs inside another one,
+/// and refuses, or talks to the other's window.
+const OUTER_SESSION: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
+
 /// How a prompt reaches an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -85,7 +89,7 @@ impl Agent {
         };
         Ok(Invocation {
             args,
-            env: Environment { set: turn.environment.clone(), ..Environment::default() },
+            env: Environment { set: turn.environment.clone(), remove: OUTER_SESSION.map(str::to_owned).to_vec() },
             stdin,
             stop: self.stop.clone(),
             ..Invocation::new(&self.program, turn.workspace)

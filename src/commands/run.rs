@@ -55,10 +55,7 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
     })
     .map_err(|error| unusable(&error))?;
 
-    // The demo runs this very file too: it is there, whatever it is called.
-    if let Ok(program) = std::env::current_exe() {
-        process::protect(program);
-    }
+    process::protect(process::own_program());
     plan.notices.extend(strays(&store));
     let feed = Feed::start(looks_view(), directory.journal())
         .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;

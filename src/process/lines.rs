@@ -65,6 +65,11 @@ impl Lines {
         Self { held: Vec::new(), cap: cap.max(1), cutting: false }
     }
 
+    /// Hands on at most `cap` bytes at once from now on.
+    pub fn set_cap(&mut self, cap: usize) {
+        self.cap = cap.max(self.held.len()).max(1);
+    }
+
     /// Takes the next bytes of the stream and hands on each line that they finish.
     pub fn push(&mut self, mut chunk: &[u8], mut each: impl FnMut(Line<'_>)) {
         while let Some(end) = memchr(b'\n', chunk) {

@@ -4,11 +4,18 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Event, FailureClass, Known, Status, Stream, Usage};
+use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Usage};
+use crate::process::lines::DEFAULT_LINE_CAP;
 use crate::process::{Exit, Line, Lines};
 use crate::signals::Signal;
 use crate::signals::promise::{Rule, Watch};
-use crate::transcript::{Adapter, Context, RTF1, Selected, auto, dialect};
+use crate::transcript::{Adapter, Context, PLAIN, RTF1, Selected, auto, dialect};
+
+/// More plain lines than this in one burst are a flood.
+const FLOOD_LINES: usize = 64;
+
+/// Plain text is handed on in parts of this size; only a structured line has to be whole.
+const PLAIN_LINE_CAP: usize = 1024 * 1024;
 
 /// How many last lines are searched for the reason of a failure.
 const LAST_LINES: usize = 20;
@@ -72,6 +79,7 @@ pub struct Tally {
 pub struct Reading {
     adapter: Box<dyn Adapter>,
     authority: Authority,
+    messages: Messages,
     watch: Watch,
     stdout: Lines,
     stderr: Lines,
@@ -90,8 +98,9 @@ impl Reading {
         Self {
             adapter,
             authority,
+            messages,
             watch: Watch::new(rule.clone(), messages),
-            stdout: Lines::default(),
+            stdout: if transcript.name() == PLAIN.name { Lines::new(PLAIN_LINE_CAP) } else { Lines::default() },
             stderr: Lines::default(),
             tally: Tally::default(),
         }
@@ -116,7 +125,7 @@ impl Reading {
             }
         }
         self.count(from, &out[first..]);
-        join_fragments(out, first);
+        join(out, first, self.messages);
     }
 
     /// Takes an event that is not from the agent's own lines.
@@ -166,7 +175,9 @@ impl Reading {
             && let Some(spoken) = dialect(&to)
         {
             self.authority = Authority::of(spoken.name);
+            self.messages = spoken.messages;
             self.watch.switch(spoken.messages);
+            self.stdout.set_cap(DEFAULT_LINE_CAP);
         }
     }
 
@@ -218,16 +229,22 @@ impl Tally {
     }
 }
 
-/// Joins fragments that came together, so that a burst of them is one record. Nothing is lost by it: fragments
-/// append to their message by definition.
-fn join_fragments(events: &mut Vec<Event>, first: usize) {
-    let mut joined: Vec<Event> = Vec::with_capacity(events.len() - first);
+/// Joins what came together and belongs together, so that a burst is one record: fragments, which append to their
+/// message by definition, and floods of plain lines, which are one message by definition.
+fn join(events: &mut Vec<Event>, first: usize, messages: Messages) {
+    let flood = messages == Messages::Lines && events.len() - first > FLOOD_LINES;
+    let mut joined: Vec<Event> = Vec::with_capacity(if flood { 16 } else { events.len() - first });
     for event in events.drain(first..) {
-        if let Event::Text { tag, text, delta: true, parent } = &event
-            && let Some(Event::Text { tag: before, text: open, delta: true, parent: same }) = joined.last_mut()
+        if let Event::Text { tag, text, delta, parent } = &event
+            && let Some(Event::Text { tag: before, text: open, delta: was_delta, parent: same }) = joined.last_mut()
             && tag == before
             && parent == same
+            && delta == was_delta
+            && (*delta || flood)
         {
+            if !*delta {
+                open.push('\n');
+            }
             open.push_str(text);
         } else {
             joined.push(event);
@@ -242,11 +259,27 @@ mod tests {
     use crate::event::Tag;
 
     #[test]
+    fn a_flood_of_lines_becomes_blocks_and_a_few_lines_stay_apart() {
+        let lines = |count| -> Vec<Event> {
+            (0..count).map(|number: usize| Event::text(Tag::Ai, number.to_string())).collect()
+        };
+        let mut few = lines(FLOOD_LINES);
+        join(&mut few, 0, Messages::Lines);
+        assert_eq!(few.len(), FLOOD_LINES);
+        let mut many = lines(FLOOD_LINES + 1);
+        join(&mut many, 0, Messages::Lines);
+        assert!(matches!(many.as_slice(), [Event::Text { text, .. }] if text.starts_with("0\n1\n2")));
+        let mut messages = lines(FLOOD_LINES + 1);
+        join(&mut messages, 0, Messages::Whole);
+        assert_eq!(messages.len(), FLOOD_LINES + 1, "messages of a dialect are never joined");
+    }
+
+    #[test]
     fn fragments_of_one_message_become_one_record() {
         let ai = |text| Event::delta(Tag::Ai, text);
         let mut events = vec![Event::text(Tag::Ai, "whole"), ai("a"), ai("b"), Event::delta(Tag::Think, "t"), ai("c")];
         events.push(ai("d").within("x"));
-        join_fragments(&mut events, 1);
+        join(&mut events, 1, Messages::Whole);
         let expected =
             [Event::text(Tag::Ai, "whole"), ai("ab"), Event::delta(Tag::Think, "t"), ai("c"), ai("d").within("x")];
         assert_eq!(events, expected);

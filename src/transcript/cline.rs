@@ -189,7 +189,7 @@ impl Reader for Run {
         let wire: Wire<'_> = serde_json::from_str(json)?;
         match &*wire.r#type {
             "agent_event" => {
-                let event = wire.event.ok_or_else(|| Misread::Shape("an event without its content".into()))?;
+                let event = wire.event.ok_or_else(|| Misread::Shape("an event without its content"))?;
                 self.event(event, turn)?;
             }
             "run_result" => {

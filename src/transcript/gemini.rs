@@ -2,6 +2,8 @@
 //!
 //! It calls every shell command a success, whatever its exit code: such a tool must never come out as `ok`.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -27,7 +29,7 @@ const GUARDED: &[&str] = &["run_shell_command", "write_file", "replace", "web_fe
 
 #[derive(Default)]
 struct Gemini {
-    running: Vec<Running>,
+    running: HashMap<String, Running>,
     /// Number and message of an attempt that failed.
     attempt: Option<(Option<u64>, String)>,
     /// The lines so far of the error object on standard error.
@@ -35,7 +37,6 @@ struct Gemini {
 }
 
 struct Running {
-    id: String,
     name: String,
     began: Option<i64>,
     input: Option<Object>,
@@ -139,14 +140,15 @@ impl Gemini {
         // Only these inputs are looked at when the tool ends.
         let input = input.filter(|_| matches!(name, "write_file" | "replace" | "write_todos"));
         let began = line.timestamp.0.as_deref().and_then(milliseconds);
-        self.running.push(Running { id: line.tool_id.into_string(), name: name.to_owned(), began, input });
+        let running = Running { name: name.to_owned(), began, input };
+        self.running.insert(line.tool_id.into_string(), running);
         Ok(())
     }
 
     fn tool_result(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
         let line: ToolResult<'_> = serde_json::from_str(json)?;
         let id = &*line.tool_id;
-        let running = self.running.iter().position(|running| running.id == id).map(|at| self.running.remove(at));
+        let running = self.running.remove(id);
         let name = running.as_ref().map_or("unknown", |running| running.name.as_str());
         let problem = line.error.0.as_ref();
         let message = problem.and_then(|problem| problem.message.0.as_deref()).unwrap_or_default();

@@ -64,14 +64,14 @@ pub enum Misread {
     /// No event of this dialect.
     Unknown,
     /// An event of this dialect with a field of another shape, or no JSON at all.
-    Shape(String),
+    Shape(&'static str),
 }
 
 impl From<serde_json::Error> for Misread {
     fn from(error: serde_json::Error) -> Self {
         match error.classify() {
-            Category::Data => Self::Shape(format!("unexpected shape: {error}")),
-            _ => Self::Shape("broken JSON".to_owned()),
+            Category::Data => Self::Shape("unexpected shape"),
+            _ => Self::Shape("broken JSON"),
         }
     }
 }
@@ -228,7 +228,7 @@ impl<R: Reader> JsonLines<R> {
                 if once.len() < object.len() && self.reader.object(&once, &mut self.turn).is_ok() {
                     self.turn.unparsed(object, "a key is given twice: the last one counts");
                 } else {
-                    self.turn.stray(object, &reason);
+                    self.turn.stray(object, reason);
                 }
             }
         }

@@ -122,7 +122,7 @@ struct Cache {
 
 impl Parts {
     fn tool(&mut self, part: &Part<'_>, turn: &mut Turn) -> Result<(), Misread> {
-        let missing = || Misread::Shape("a tool without a state".into());
+        let missing = || Misread::Shape("a tool without a state");
         let state = part.state.as_ref().ok_or_else(missing)?;
         let id = part.call.as_deref().unwrap_or("call");
         let said = part.tool.as_deref().unwrap_or("unknown");
@@ -193,7 +193,7 @@ impl Reader for Parts {
         let wire: Wire<'_> = serde_json::from_str(json)?;
         // Other agents have a `text` and an `error`, too.
         let session = wire.session.0.ok_or(Misread::Unknown)?;
-        let missing = || Misread::Shape("an event without its part".into());
+        let missing = || Misread::Shape("an event without its part");
         match &*wire.r#type {
             "step_start" => turn.session(&session),
             "text" | "reasoning" => {

@@ -266,7 +266,7 @@ impl Reader for Stream {
             "message_start" => {
                 self.begun.clear();
                 self.told.clear();
-                return if json.ends_with('}') { Ok(()) } else { Err(Misread::Shape("broken JSON".into())) };
+                return if json.ends_with('}') { Ok(()) } else { Err(Misread::Shape("broken JSON")) };
             }
             // Repetitions of what was told.
             "agent_start" | "agent_end" | "turn_start" | "turn_end" | "queue_update" | "auto_retry_end"

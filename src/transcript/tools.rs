@@ -1,22 +1,25 @@
 //! Keeps the books of open tool calls, so that each one that starts also ends.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::event::{Event, Status};
 
 /// So many ended calls are remembered, to tell an end that comes twice from one without a start.
 const ENDED: usize = 1000;
 
-/// The calls that have started and not ended, in order, and the ids of the last that have.
+/// The calls that have started and not ended, by id, and the ids of the last that have. An agent that never
+/// ends its calls must not make each further one slower.
 #[derive(Debug, Default)]
 pub struct Tools {
-    open: Vec<OpenTool>,
+    open: HashMap<String, OpenTool>,
+    started: u64,
     ended: VecDeque<String>,
 }
 
 #[derive(Debug)]
 struct OpenTool {
-    id: String,
+    /// Which call this is.
+    number: u64,
     name: String,
     parent: Option<String>,
 }
@@ -28,8 +31,9 @@ impl Tools {
             Event::ToolStart { tool, parent } => {
                 let again = self.is_open(&tool.id);
                 if !again {
-                    let (id, name, parent) = (tool.id.clone(), tool.name.clone(), parent.clone());
-                    self.open.push(OpenTool { id, name, parent });
+                    self.started += 1;
+                    let open = OpenTool { number: self.started, name: tool.name.clone(), parent: parent.clone() };
+                    self.open.insert(tool.id.clone(), open);
                 }
                 again.then(|| format!("tool `{}` started twice", tool.id))
             }
@@ -37,8 +41,7 @@ impl Tools {
                 (!self.is_open(&tool.id)).then(|| format!("output of tool `{}`, which is not running", tool.id))
             }
             Event::ToolEnd { tool, .. } => {
-                if let Some(at) = self.open.iter().position(|open| open.id == tool.id) {
-                    let OpenTool { id, .. } = self.open.remove(at);
+                if let Some((id, _)) = self.open.remove_entry(&tool.id) {
                     if self.ended.len() == ENDED {
                         self.ended.pop_front();
                     }
@@ -56,22 +59,24 @@ impl Tools {
 
     /// True while a call with this id runs.
     pub fn is_open(&self, id: &str) -> bool {
-        self.open.iter().any(|open| open.id == id)
+        self.open.contains_key(id)
     }
 
     /// The name of a call that runs.
     pub fn name(&self, id: &str) -> Option<&str> {
-        self.open.iter().find(|open| open.id == id).map(|open| open.name.as_str())
+        self.open.get(id).map(|open| open.name.as_str())
     }
 
     /// The call that started last and still runs, for dialects whose ends carry no id.
     pub fn last_open(&self) -> Option<&str> {
-        self.open.last().map(|open| open.id.as_str())
+        self.open.iter().max_by_key(|(_, open)| open.number).map(|(id, _)| id.as_str())
     }
 
     /// The stream is over: nobody will say how the open calls went.
     pub fn close(&mut self, out: &mut Vec<Event>) {
-        for OpenTool { id, parent, .. } in self.open.drain(..) {
+        let mut open: Vec<(String, OpenTool)> = self.open.drain().collect();
+        open.sort_by_key(|(_, open)| open.number);
+        for (id, OpenTool { parent, .. }) in open {
             let end = Event::tool_end(id, Status::Unknown, None);
             out.push(match parent {
                 Some(parent) => end.within(&parent),

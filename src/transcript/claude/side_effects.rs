@@ -1,6 +1,8 @@
 //! What tools of Claude-like agents change beside their output: files and the plan. A change is told when
 //! the tool has succeeded.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -10,7 +12,7 @@ use crate::transcript::plan;
 /// Calls under way whose success means something, and the plan so far.
 #[derive(Default)]
 pub struct SideEffects {
-    pending: Vec<(String, Effect)>,
+    pending: HashMap<String, Effect>,
     tasks: Vec<(String, TodoItem)>,
 }
 
@@ -59,13 +61,13 @@ impl SideEffects {
             _ => None,
         };
         if let Some(effect) = effect {
-            self.pending.push((id.to_owned(), effect));
+            self.pending.insert(id.to_owned(), effect);
         }
     }
 
     /// How long a sub-agent took, by its own account.
     pub fn duration(&self, id: &str, rich: Option<&RawValue>) -> Option<u64> {
-        let (_, effect) = self.pending.iter().find(|(pending, _)| pending == id)?;
+        let effect = self.pending.get(id)?;
         if !matches!(effect, Effect::Agent) {
             return None;
         }
@@ -74,8 +76,7 @@ impl SideEffects {
 
     /// A tool is over: what it has changed.
     pub fn ended(&mut self, id: &str, status: Status, rich: Option<&RawValue>) -> Option<Known> {
-        let at = self.pending.iter().position(|(pending, _)| pending == id)?;
-        let (_, effect) = self.pending.remove(at);
+        let effect = self.pending.remove(id)?;
         if status != Status::Ok {
             return None;
         }

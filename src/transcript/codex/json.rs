@@ -151,7 +151,7 @@ impl Reader for Items {
         let wire: Wire<'_> = serde_json::from_str(json)?;
         match &*wire.r#type {
             kind @ ("item.started" | "item.updated" | "item.completed") => {
-                let item = wire.item.ok_or_else(|| Misread::Shape("an item event without an item".into()))?;
+                let item = wire.item.ok_or_else(|| Misread::Shape("an item event without an item"))?;
                 let phase = match kind {
                     "item.started" => Phase::Started,
                     "item.updated" => Phase::Updated,
