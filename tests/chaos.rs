@@ -32,15 +32,23 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["agent", rest @ ..] => agent::main(rest),
         ["host", rest @ ..] => host::main(rest),
-        // Test runners ask for a list of tests first.
+        words if !is_wanted(words) => ExitCode::SUCCESS,
         words if words.contains(&"--list") => {
-            if !words.contains(&"--ignored") {
-                println!("chaos: test");
-            }
+            println!("chaos: test");
             ExitCode::SUCCESS
         }
         words => stage::main(option(words, "--agents").unwrap_or(50), option(words, "--seed")),
     }
+}
+
+/// Test runners name the tests they want, by a part of the name, and the ignored ones apart.
+fn is_wanted(words: &[&str]) -> bool {
+    let value_follows = |word: &&str| matches!(*word, "--agents" | "--seed" | "--skip" | "--format" | "--test-threads");
+    let mut filters = words.iter().enumerate().filter(|(index, word)| {
+        !word.starts_with('-') && !index.checked_sub(1).is_some_and(|before| value_follows(&words[before]))
+    });
+    let is_named = filters.clone().count() == 0 || filters.any(|(_, word)| "chaos".contains(word));
+    is_named && !words.contains(&"--ignored") && !words.windows(2).any(|pair| pair == ["--skip", "chaos"])
 }
 
 fn option(words: &[&str], name: &str) -> Option<u64> {

@@ -17,9 +17,9 @@ use rustix::process::{Pid, Signal};
 
 use super::mark::Mark;
 use super::stop::{Look, Next, Sweep};
-use super::table::Table;
+use super::table::{Entry, Table};
 use super::tree::{self, Identity};
-use super::{exit, registry, spawn};
+use super::{exit, registry, spawn, table};
 
 /// The hidden argument.
 const ARGUMENT: &str = "guard-agents-of";
@@ -52,13 +52,22 @@ pub fn protect(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// Makes sure that the guardian is at its post, so that it can be told of an agent without delay.
-pub(super) fn call() {
-    let mut post = post();
-    if let Some(program) = PROGRAM.get()
-        && !post.tell(&[0])
-    {
-        post.replace(program);
+/// Tells of a tree before it is there: between its start and the news of it, ralph may die. Taken back with the value,
+/// when the tree itself is known or could not be started.
+pub(super) fn announce(mark: Mark) -> Announcement {
+    let own = table::entry(std::process::id().cast_signed()).map_or(0, |entry| entry.started);
+    // No process has this number; the mark is all there is to find it by.
+    let duty = Duty::Tree { mark, root: Identity { pid: -1, started: own } };
+    add(duty.clone());
+    Announcement(duty)
+}
+
+/// A tree that is about to be.
+pub(super) struct Announcement(Duty);
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        remove(&self.0);
     }
 }
 
@@ -188,21 +197,19 @@ fn end_trees(duties: &[Duty]) {
             trees.insert(*mark, (*root, HashSet::new()));
         }
     }
-    if trees.is_empty() {
-        return;
-    }
+    let Some(oldest) = trees.values().map(|(root, _)| root.started).min() else { return };
     let began = Instant::now();
     let mut sweep = Sweep::start(Duration::ZERO, Duration::ZERO);
+    let mut strangers = HashSet::new();
     loop {
         // What cannot be seen is not gone.
         let (table, mut look) = match Table::read() {
             Ok(table) => (table, Look::Clean),
             Err(_) => (Table::default(), Look::Alive),
         };
+        let marked = find_marked(&table, oldest, &trees, &mut strangers);
         for (mark, (root, known)) in &mut trees {
-            // Ralph, who adopted orphans, is dead: an orphan may be anywhere, so the mark is looked for everywhere.
-            let marked =
-                table.all().filter(|entry| entry.started >= root.started && mark.is_on(entry.pid) == Some(true));
+            let marked = marked.iter().filter(|(one, _)| one == mark).map(|(_, entry)| *entry);
             let members = tree::select(&table, *root, known, marked);
             for member in members.iter().filter(|member| !member.zombie) {
                 tree::signal(Identity::from(member), Signal::KILL);
@@ -216,6 +223,29 @@ fn end_trees(duties: &[Duty]) {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Ralph, who adopted orphans, is dead: one may be anywhere, so everybody is asked for marks, but only once.
+fn find_marked<'a, T>(
+    table: &'a Table,
+    oldest: u64,
+    trees: &HashMap<Mark, T>,
+    strangers: &mut HashSet<Identity>,
+) -> Vec<(Mark, &'a Entry)> {
+    let mut found = Vec::new();
+    for entry in table.all().filter(|entry| entry.started >= oldest) {
+        let identity = Identity::from(entry);
+        if strangers.contains(&identity) {
+            continue;
+        }
+        let Some(marks) = Mark::all_on(entry.pid) else { continue };
+        let before = found.len();
+        found.extend(marks.into_iter().filter(|mark| trees.contains_key(mark)).map(|mark| (mark, entry)));
+        if found.len() == before {
+            strangers.insert(identity);
+        }
+    }
+    found
 }
 
 /// A closed terminal, or an agent that ends everything with our name, must not take the guardian first.

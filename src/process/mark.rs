@@ -31,7 +31,7 @@ impl Mark {
             limit if limit == self.0 => Some(true),
             // Another tree of this process: no need to look further.
             limit if limit & !COUNT == *PROCESS => Some(false),
-            _ => self.is_in_environment(pid),
+            _ => Some(in_environment(pid)?.contains(&self)),
         }
     }
 
@@ -48,11 +48,19 @@ impl Mark {
         }
     }
 
-    fn is_in_environment(self, pid: i32) -> Option<bool> {
-        let (own, environment) = (self.to_string(), table::environment(pid)?);
-        let value = table::variable(&environment, MARK);
-        Some(value.is_some_and(|value| value.split(|byte| *byte == b':').any(|one| one == own.as_bytes())))
+    /// All marks on a process: its own, and those of the runs around it. None when that cannot be seen now.
+    pub fn all_on(pid: i32) -> Option<Vec<Self>> {
+        let mut marks = in_environment(pid)?;
+        marks.push(Self(limit(pid)?));
+        Some(marks)
     }
+}
+
+/// The marks that stand in [`MARK`] of a process.
+fn in_environment(pid: i32) -> Option<Vec<Mark>> {
+    let environment = table::environment(pid)?;
+    let value = String::from_utf8_lossy(table::variable(&environment, MARK).unwrap_or_default()).into_owned();
+    Some(value.split(':').filter_map(|one| u64::from_str_radix(one, 16).ok()).map(Mark).collect())
 }
 
 impl fmt::Display for Mark {

@@ -2,6 +2,7 @@
 //!
 //! This room knows no agent. It must be the only one that spawns, signals and reaps.
 
+mod abandon;
 mod clocks;
 mod exit;
 mod guardian;

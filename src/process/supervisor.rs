@@ -12,6 +12,7 @@ use std::time::{Duration, Instant as StdInstant};
 use rustix::process::Signal;
 use tokio::time::{Instant, Sleep};
 
+use super::abandon::end_detached;
 use super::clocks::{Clocks, Due, LOOK, Stopwatch, Watch};
 use super::exit::Root;
 use super::invocation::{Invocation, Link, Size, StopStep, UnixSignal};
@@ -68,8 +69,8 @@ pub struct Process {
 /// Starts a process; call it inside a tokio runtime with time and I/O.
 pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
     let path = resolve::program(&invocation)?;
-    guardian::call();
     let mark = Mark::new();
+    let _announced = guardian::announce(mark);
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {
         Link::Pipe => spawn::on_pipes(&invocation, &path, mark).map(|spawned| (spawned, None)),
@@ -464,28 +465,4 @@ impl Drop for Process {
             end_detached(self.tree.clone());
         }
     }
-}
-
-/// Kills a tree that nobody drives any more: at once, and then on a thread until all of it is gone.
-fn end_detached(mut tree: Tree) {
-    tree.signal_group(Signal::KILL);
-    tree::kill(&tree.members(StdInstant::now()).unwrap_or_default());
-    let finish = move || {
-        let started = StdInstant::now();
-        let mut sweep = Sweep::start(Duration::ZERO, Duration::ZERO);
-        loop {
-            let look = match tree.members(StdInstant::now()) {
-                Ok(members) if tree::kill(&members).is_empty() => Look::Clean,
-                _ => Look::Alive,
-            };
-            match sweep.looked(started.elapsed(), look) {
-                Next::Again(again) => sweep = again,
-                Next::Done | Next::GiveUp => break,
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        tree.release();
-    };
-    // Without a thread the rest is left to the parent-death signal and the guardian.
-    let _ = std::thread::Builder::new().name("sweep".into()).spawn(finish);
 }

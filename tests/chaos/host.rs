@@ -65,7 +65,10 @@ async fn play(plan: Plan, seed: u64, directory: &Path) {
             },
         }
     };
-    std::fs::write(directory.join(format!("{}.outcome", plan.number)), outcome(&ended)).unwrap();
+    // Whole or not at all: this process may be killed at any moment.
+    let path = directory.join(format!("{}.outcome", plan.number));
+    std::fs::write(path.with_extension("torn"), outcome(&ended)).unwrap();
+    std::fs::rename(path.with_extension("torn"), path).unwrap();
 }
 
 fn invocation(plan: Plan, seed: u64, directory: &Path) -> Invocation {
