@@ -25,6 +25,7 @@ pub mod ui;
 pub mod error;
 pub mod event;
 pub mod nearest;
+pub mod yaml;
 
 // The command line around it.
 pub mod cli;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Which room may know which, in the order of the pipeline. Whoever adds an arrow says why in ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("config", &["error", "nearest", "signals", "transcript"]),
-    ("agent", &["error", "nearest", "process"]),
+    ("config", &["error", "nearest", "signals", "transcript", "yaml"]),
+    ("agent", &["error", "nearest", "process", "yaml"]),
     ("process", &["event", "nearest"]),
     ("transcript", &["event", "process"]),
     ("emit", &["event", "transcript"]),
@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("event", &[]),
     ("nearest", &[]),
+    ("yaml", &["error", "nearest"]),
     ("cli", &[]),
     (
         "commands",

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::layer::{Layer, Origin, Setting};
-use super::yaml::{self, Entry, Node, Value};
 use crate::error::{UserError, io_reason};
 use crate::nearest::nearest;
 use crate::signals::promise::Match;
 use crate::transcript::Choice;
+use crate::yaml::{self, Entry, Node, Value};
 
 /// The names the file may have.
 const NAMES: [&str; 2] = ["ralph.yml", "ralph.yaml"];

@@ -4,7 +4,6 @@
 
 mod file;
 mod layer;
-pub mod yaml;
 
 pub use file::{FileLayer, find, read};
 pub use layer::{Layer, Origin, Setting, Settings};

@@ -2,10 +2,11 @@
 //!
 //! The only file that knows the YAML library. Its sentences never reach a user unchanged.
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use crate::error::UserError;
+use crate::nearest::nearest;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
@@ -70,9 +71,14 @@ impl Value {
     }
 }
 
-/// Reads a document. `name` is the file as the user knows it.
+/// Reads a document as a tree. `name` is the file as the user knows it.
 pub fn parse(name: &str, text: &str) -> Result<Node, UserError> {
-    serde_saphyr::from_str::<Node>(text).map_err(|error| {
+    read(name, text)
+}
+
+/// Reads a document that has a fixed form.
+pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, UserError> {
+    serde_saphyr::from_str::<T>(text).map_err(|error| {
         let place = error.location().map_or_else(Place::default, |location| Place::from(&location));
         pointing(name, text, place, &sentence(&error.to_string()))
     })
@@ -101,7 +107,17 @@ fn sentence(text: &str) -> String {
         _ => first,
     };
     let first = first.split(", set ").next().unwrap_or(first);
-    format!("not valid YAML: {first}")
+    if let Some((name, known)) = first.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
+        let known = known.trim_start_matches(", expected one of ").trim_start_matches(", expected ").replace('`', "");
+        return match nearest(name, known.split(", ")) {
+            Some(meant) => format!("unknown key `{name}`, did you mean `{meant}`?"),
+            None => format!("unknown key `{name}`, known here: {known}"),
+        };
+    }
+    match first.strip_prefix("missing field ") {
+        Some(name) => format!("the key {name} is missing"),
+        None => format!("not valid YAML: {first}"),
+    }
 }
 
 impl From<&serde_saphyr::Location> for Place {
