@@ -30,6 +30,8 @@ const EXIT_CODES: &str = "Exit codes:
 pub enum Command {
     /// Run an agent on a prompt until it is done.
     Run(Box<Run>),
+    /// Show the agents: which are installed, which one `auto` takes
+    Agents(Agents),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
@@ -50,13 +52,34 @@ pub struct Run {
     #[arg(short = 'P', long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
 
-    /// The agent to run: `demo`, or `custom` for the command in `ralph.yml`.
+    /// The agent to run: a name that `ralph agents` shows, `auto` for the first that is installed, or `custom` for the
+    /// command in `ralph.yml` [default: auto].
     #[arg(long, env = "RALPH_AGENT", value_name = "NAME", hide_env_values = true)]
     pub agent: Option<String>,
 
     /// Run this command as the agent; it gets the prompt on standard input.
     #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
     pub agent_cmd: Option<String>,
+
+    /// The model, in the agent's own words.
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// How hard the agent thinks, in its own words, such as `low` or `high`.
+    #[arg(long, value_name = "EFFORT")]
+    pub effort: Option<String>,
+
+    /// The only tools the agent may use, in its own words.
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub tools: Vec<String>,
+
+    /// Give the agent a terminal instead of pipes.
+    #[arg(long)]
+    pub pty: bool,
+
+    /// Show what would be run, with which prompt and settings; start nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 
     /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name.
     #[arg(long, env = "RALPH_TRANSCRIPT", value_name = "DIALECT", hide_env_values = true)]
@@ -101,9 +124,50 @@ pub struct Run {
 
 const RUN_EXAMPLES: &str = "Examples:
   ralph run --agent demo
+  ralph run \"fix the tests\" --agent claude --model opus
+  ralph run --dry-run
   ralph run \"fix the tests\" --agent-cmd './my-agent.sh'
   ralph run -P PROMPT.md -n 20 --agent-cmd 'python agent.py' --transcript rtf1
   echo \"do it\" | ralph run - --agent demo --output json";
+
+/// `ralph agents`.
+#[derive(Debug, Args)]
+pub struct Agents {
+    /// One agent in full, instead of the table.
+    #[command(subcommand)]
+    pub action: Option<AgentsAction>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+}
+
+/// The subcommands of `ralph agents`.
+#[derive(Debug, Subcommand)]
+pub enum AgentsAction {
+    /// Show one agent: its definition, and its command lines ready to paste
+    Show(Show),
+}
+
+/// `ralph agents show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The agent.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// The prompt for the command lines.
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// How lines look.
 #[derive(Debug, Args)]

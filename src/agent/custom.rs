@@ -1,22 +1,15 @@
 //! Any command as an agent: `--agent-cmd`, or `cli.backend: custom` in `ralph.yml`.
 
+use super::definition::{self, Definition, PromptForm};
+use super::{Agent, Options};
 use crate::error::UserError;
 
-use super::{Agent, Delivery, usual_stop};
-
 /// A custom agent from its command line. The prompt goes to standard input unless something else is said.
-pub fn custom(argv: &[String], delivery: Delivery) -> Result<Agent, UserError> {
+pub fn custom(argv: &[String], prompt: PromptForm, options: Options) -> Result<Agent, UserError> {
     let Some((program, args)) = argv.split_first().filter(|(program, _)| !program.trim().is_empty()) else {
         return Err(UserError::usage("the custom agent has no command")
             .hint("give `--agent-cmd 'COMMAND ARGUMENTS'`, or `command` under `cli:` in `ralph.yml`"));
     };
-    Ok(Agent {
-        name: "custom".to_owned(),
-        program: program.into(),
-        args: args.iter().map(Into::into).collect(),
-        delivery,
-        dialect: None,
-        own_prompt: None,
-        stop: usual_stop(),
-    })
+    let definition = Definition { prompt, ..definition::of_command(program) };
+    Ok(Agent { program: program.into(), leading: args.to_vec(), definition, options })
 }

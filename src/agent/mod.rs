@@ -1,109 +1,106 @@
-//! How an agent is invoked: a description in, an [`Invocation`] out. Pure, except for looking itself up.
+//! How an agent is invoked: a description in, an [`Invocation`](crate::process::Invocation) out.
 //!
-//! This room never spawns anything and knows nothing of what an agent prints.
+//! This room knows nothing of what an agent prints. It starts nothing but probes: `agent --version`.
 
 mod catalog;
 mod custom;
+pub mod definition;
+mod detect;
+mod invocation;
 
 use std::ffi::OsString;
-use std::path::Path;
-use std::time::Duration;
 
-use crate::error::UserError;
-use crate::process::{Environment, Invocation, Stdin, StopStep, UnixSignal};
-
-pub use catalog::{find, names};
+pub use catalog::{Catalog, Entry, Source};
 pub use custom::custom;
+pub use definition::{By, Definition, PromptForm};
+pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
+pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn};
 
-/// A longer prompt does not go on a command line: one argument ends at 131,071 bytes, and `ps` shows it.
-pub const LONGEST_ARGUMENT: usize = 100 * 1024;
-
-/// What an agent's own shell leaves in the environment. An agent that sees it believes that it runs inside another one,
-/// and refuses, or talks to the other's window.
-const OUTER_SESSION: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
-
-/// How a prompt reaches an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delivery {
-    /// Written to standard input.
-    Stdin,
-    /// As the argument of a flag.
-    Flag(String),
-    /// As the last argument.
-    Positional,
-}
-
-/// An agent that can be run.
+/// An agent that can be run: what its file says, what the user says, and the program.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Its name.
-    pub name: String,
-    /// The program.
+    /// The file.
+    pub definition: Definition,
+    /// The user.
+    pub options: Options,
+    /// The program, as it is looked up.
     pub program: OsString,
-    /// Its arguments, before the prompt.
-    pub args: Vec<OsString>,
-    /// How it takes the prompt.
-    pub delivery: Delivery,
-    /// What its output is.
-    pub dialect: Option<&'static str>,
-    /// The prompt it works on when the user gives none.
-    pub own_prompt: Option<&'static str>,
-    /// How it is asked to stop.
-    pub stop: Vec<StopStep>,
+    /// What stands before all other arguments, as in `npx PACKAGE`.
+    pub leading: Vec<String>,
 }
 
-/// What one iteration wants of the agent.
-#[derive(Clone, Debug)]
-pub struct Turn<'a> {
-    /// The prompt as it is sent.
-    pub prompt: &'a str,
-    /// Where the agent works.
-    pub workspace: &'a Path,
-    /// Variables for the agent.
-    pub environment: Vec<(OsString, OsString)>,
+/// What the user wants of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Which model.
+    pub model: Option<String>,
+    /// How hard it thinks.
+    pub effort: Option<String>,
+    /// The only tools it may use.
+    pub tools: Vec<String>,
+    /// Instead of what its file says.
+    pub overrides: Overrides,
+    /// Words as they come, or whole messages.
+    pub partial: Partial,
+    /// Whether it gets a terminal.
+    pub connection: Connection,
+    /// Who it runs as.
+    pub user: User,
+}
+
+/// What a user can put in place of an agent file's words, so that nobody waits for a release.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Instead of `commands`: a program with its first arguments.
+    pub command: Option<Vec<String>>,
+    /// Instead of all arguments that make it work alone.
+    pub args: Option<Vec<String>>,
+    /// After all other arguments, before session and prompt.
+    pub extra_args: Vec<String>,
+    /// Variables to set.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Words as they come, or whole messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Partial {
+    /// Whole messages.
+    #[default]
+    Off,
+    /// As they come, where the agent can.
+    On,
+}
+
+/// What an agent's output is connected to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Connection {
+    /// Pipes, unless its file says that it needs a terminal.
+    #[default]
+    Usual,
+    /// A terminal.
+    Terminal,
+}
+
+/// Who an agent runs as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum User {
+    /// Someone.
+    #[default]
+    Ordinary,
+    /// Root, as which some agents refuse to work.
+    Root,
+}
+
+impl User {
+    /// Who we are.
+    pub fn current() -> Self {
+        if rustix::process::geteuid().is_root() { Self::Root } else { Self::Ordinary }
+    }
 }
 
 impl Agent {
-    /// The command of one iteration.
-    pub fn invocation(&self, turn: &Turn<'_>) -> Result<Invocation, UserError> {
-        let mut args = self.args.clone();
-        if self.delivery != Delivery::Stdin && turn.prompt.len() > LONGEST_ARGUMENT {
-            return Err(UserError::usage(format!(
-                "the prompt has {} bytes, and agent `{}` takes it on its command line, where at most {LONGEST_ARGUMENT} fit",
-                turn.prompt.len(),
-                self.name,
-            ))
-            .hint("give it on standard input: `prompt_mode: stdin` under `cli:` in `ralph.yml`")
-            .hint("or put the text in a file and let the prompt name it"));
-        }
-        let stdin = match &self.delivery {
-            Delivery::Stdin => Stdin::Bytes(turn.prompt.as_bytes().into()),
-            Delivery::Flag(flag) => {
-                args.extend([flag.into(), turn.prompt.into()]);
-                Stdin::Null
-            }
-            Delivery::Positional => {
-                args.push(turn.prompt.into());
-                Stdin::Null
-            }
-        };
-        Ok(Invocation {
-            args,
-            env: Environment { set: turn.environment.clone(), remove: OUTER_SESSION.map(str::to_owned).to_vec() },
-            stdin,
-            stop: self.stop.clone(),
-            ..Invocation::new(&self.program, turn.workspace)
-        })
+    /// The name it was chosen by.
+    pub fn id(&self) -> &str {
+        &self.definition.id
     }
-
-    /// The command line without the prompt, for people.
-    pub fn command_line(&self) -> Vec<String> {
-        std::iter::once(&self.program).chain(&self.args).map(|word| word.to_string_lossy().into_owned()).collect()
-    }
-}
-
-/// How an agent is stopped that says nothing else about it.
-fn usual_stop() -> Vec<StopStep> {
-    let step = |signal, seconds| StopStep { signal, grace: Duration::from_secs(seconds) };
-    vec![step(UnixSignal::Int, 3), step(UnixSignal::Term, 5)]
 }

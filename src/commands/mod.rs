@@ -1,6 +1,9 @@
 //! The subcommands: each turns its arguments into a call of the library and shows what came of it.
 
+mod agents;
+mod choose;
 mod demo_agent;
+mod dry_run;
 mod looks;
 mod run;
 mod translate;
@@ -14,6 +17,7 @@ use crate::error::UserError;
 pub fn dispatch(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(&args),
+        Command::Agents(args) => agents::run(&args),
         Command::Translate(args) => translate::run(&args),
         Command::DemoAgent => demo_agent::run(),
     };

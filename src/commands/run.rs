@@ -1,14 +1,16 @@
 //! `ralph run`: settings, agent, prompt, journal and view are put together; then the loop runs.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::choose::{Chosen, choose};
+use super::dry_run;
 use super::looks::line_view;
 use super::runtime;
-use crate::agent::{self, Agent, Delivery, Turn};
+use crate::agent::{Agent, Connection, Source as DefinedBy, Turn};
 use crate::cli::{Output, Run};
-use crate::config::{self, FileLayer, Layer, Origin, Setting, Settings};
+use crate::config::{self, Layer, Origin, Setting, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{Holder, Journal, Lock, LockError, Store};
 use crate::process::{self, Clocks};
@@ -24,10 +26,9 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Runs the loop and gives its exit code.
 pub fn run(args: &Run) -> Result<u8, UserError> {
-    let workspace = std::env::current_dir().map_err(|error| {
-        UserError::usage(format!("the working directory is gone or not accessible: {}", io_reason(&error)))
-            .hint("change to a directory that exists")
-    })?;
+    let workspace = working_directory()?;
+    // Looking for agents already starts some.
+    process::protect(process::own_program());
     let output = args.output;
     let looks_view = || -> Box<dyn View> {
         match output {
@@ -35,7 +36,13 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         }
     };
-    let mut plan = plan(args, workspace)?;
+    let Planned { mut plan, settings, defined_by } = plan(args, workspace)?;
+    if args.dry_run {
+        let report = dry_run::report(&plan, &settings, defined_by.as_ref())?;
+        // Nobody may be left to read it.
+        let _ = std::io::stdout().write_all(report.as_bytes());
+        return Ok(0);
+    }
     let unusable = |error: &std::io::Error| {
         UserError::usage(format!("cannot use `{}`: {}", plan.workspace.join(".ralph").display(), io_reason(error)))
             .hint("ralph keeps its journal there: make room on the disk or mend the permissions; nothing was run")
@@ -50,12 +57,11 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
     lock.sign(&Holder {
         pid: std::process::id(),
         run: directory.id.clone(),
-        agent: plan.agent.name.clone(),
+        agent: plan.agent.id().to_owned(),
         since: jiff::Timestamp::now(),
     })
     .map_err(|error| unusable(&error))?;
 
-    process::protect(process::own_program());
     plan.notices.extend(strays(&store));
     let feed = Feed::start(looks_view(), directory.journal())
         .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
@@ -73,6 +79,14 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
         Some(interrupt) => process::die_by(interrupt.number()),
         None => Ok(finished.outcome.exit_code()),
     }
+}
+
+/// Where the user is.
+pub fn working_directory() -> Result<PathBuf, UserError> {
+    std::env::current_dir().map_err(|error| {
+        UserError::usage(format!("the working directory is gone or not accessible: {}", io_reason(&error)))
+            .hint("change to a directory that exists")
+    })
 }
 
 /// What dead runs of this directory have left behind. The lock is ours, so that no other run is alive.
@@ -101,33 +115,36 @@ fn held(holder: Option<&Holder>, workspace: &Path) -> UserError {
     }
 }
 
-/// Puts everything together; nothing is started yet.
-fn plan(args: &Run, workspace: PathBuf) -> Result<Plan, UserError> {
-    let file = match args.config.clone().or_else(|| config::find(&workspace)) {
-        Some(path) => config::read(&path)?,
-        None => FileLayer::default(),
-    };
-    let settings = flags(args)?.over(file.layer).settle();
-    let agent = choose_agent(args, &settings)?;
-    let timeout = file.timeouts.into_iter().find(|(name, _)| *name == agent.name).map(|(_, timeout)| timeout);
-    let timeout = match (&settings.timeout.origin, timeout) {
-        (Origin::Default, Some(timeout)) => timeout.value,
-        _ => settings.timeout.value,
-    };
-    let transcript = select(std::slice::from_ref(&settings.transcript.value), agent.dialect).map_err(|error| {
-        UserError::usage(format!("{error} (from {})", settings.transcript.origin))
-            .hint(format!("known: {}", names().join(", ")))
-    })?;
+/// A run that can begin, and where its parts came from.
+struct Planned {
+    plan: Plan,
+    settings: Settings,
+    defined_by: Option<DefinedBy>,
+}
+
+/// Puts everything together; the agent is not started yet.
+fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
+    let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let mut settings = flags(args)?.over(file.layer.clone()).settle();
+    let connection = if args.pty { Connection::Terminal } else { Connection::Usual };
+    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, connection, &workspace)?;
+    if let (Origin::Default, Some(timeout)) = (&settings.timeout.origin, file.adapter(agent.id()).timeout) {
+        settings.timeout = timeout;
+    }
+    let transcript = select(std::slice::from_ref(&settings.transcript.value), Some(&agent.definition.dialect))
+        .map_err(|error| {
+            UserError::usage(format!("{error} (from {})", settings.transcript.origin))
+                .hint(format!("known: {}", names().join(", ")))
+        })?;
     let prompt = prompt_source(args, &settings, &agent, &workspace)?;
-    let turn = Turn { prompt: &prompt.read()?, workspace: &workspace, environment: Vec::new() };
-    process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
-    let mut notices = file.warnings;
+    process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
+    let mut notices = [file.warnings, told].concat();
     if let Selected::Command(argv) = &transcript {
         Filter::check(argv, &workspace)?;
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
     }
     let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);
-    Ok(Plan {
+    let plan = Plan {
         transcript,
         prompt,
         rule: Rule::new(settings.completion_promise.value.as_deref(), settings.completion_match.value),
@@ -140,13 +157,14 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Plan, UserError> {
         clocks: Clocks {
             startup: positive(settings.startup_timeout.value),
             idle: positive(settings.idle_timeout.value),
-            total: positive(timeout),
+            total: positive(settings.timeout.value),
             ..Clocks::default()
         },
         notices,
         agent,
         workspace,
-    })
+    };
+    Ok(Planned { plan, settings, defined_by })
 }
 
 /// What flags and environment say. clap has read both; it cannot say which of them spoke.
@@ -177,8 +195,11 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         None => None,
     };
     Ok(Layer {
-        agent: args.agent.as_ref().map(|name| Setting::new(Some(name.clone()), from("--agent", "RALPH_AGENT", name))),
+        agent: args.agent.as_ref().map(|name| Setting::new(name.clone(), from("--agent", "RALPH_AGENT", name))),
         agent_command,
+        model: args.model.clone().map(|value| Setting::new(Some(value), Origin::Flag("--model"))),
+        effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
+        tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
         transcript,
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
@@ -212,25 +233,6 @@ fn words(text: &str, flag: &str) -> Result<Vec<String>, UserError> {
     }
 }
 
-fn choose_agent(args: &Run, settings: &Settings) -> Result<Agent, UserError> {
-    let delivery = || match (settings.prompt_mode.value.as_deref(), &settings.prompt_flag.value) {
-        (Some("arg"), Some(flag)) => Delivery::Flag(flag.clone()),
-        (Some("arg"), None) => Delivery::Positional,
-        _ => Delivery::Stdin,
-    };
-    match (&settings.agent_command, settings.agent.value.as_deref()) {
-        (Setting { value: Some(argv), origin: Origin::Flag(_) }, _) => agent::custom(argv, Delivery::Stdin),
-        (command, Some("custom")) => agent::custom(command.value.as_deref().unwrap_or_default(), delivery()),
-        (_, Some(name)) => agent::find(name),
-        (_, None) => {
-            debug_assert!(args.agent.is_none());
-            Err(UserError::usage("no agent was chosen")
-                .hint("try `--agent demo`, which needs nothing installed")
-                .hint("or run any command: `--agent-cmd './my-agent.sh'`"))
-        }
-    }
-}
-
 fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Path) -> Result<Source, UserError> {
     if args.words.as_slice() == ["-"] {
         let mut bytes = Vec::new();
@@ -251,8 +253,8 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
     if let Some(path) = usual.into_iter().find(|path| path.exists()) {
         return Ok(Source::File(path));
     }
-    match agent.own_prompt {
-        Some(text) => Ok(Source::Text { text: text.to_owned(), from: format!("built into agent `{}`", agent.name) }),
+    match &agent.definition.own_prompt {
+        Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
         None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
             .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")),
     }

@@ -23,6 +23,9 @@ const KEYS: &[&str] = &[
     "cli.args",
     "cli.prompt_mode",
     "cli.prompt_flag",
+    "cli.model",
+    "cli.effort",
+    "cli.tools",
     "event_loop.prompt_file",
     "event_loop.completion_promise",
     "event_loop.max_iterations",
@@ -41,15 +44,49 @@ const KEYS: &[&str] = &[
 pub struct FileLayer {
     /// The settings.
     pub layer: Layer,
-    /// `adapters.NAME.timeout`: the time for one iteration of that agent.
-    pub timeouts: Vec<(String, Setting<Duration>)>,
+    /// `adapters.NAME`: what holds for one agent only.
+    pub adapters: Vec<(String, Adapter)>,
     /// Unknown keys and the like.
     pub warnings: Vec<String>,
 }
 
+impl FileLayer {
+    /// What holds for this agent only.
+    pub fn adapter(&self, name: &str) -> Adapter {
+        self.adapters.iter().find(|(known, _)| known == name).map(|(_, adapter)| adapter.clone()).unwrap_or_default()
+    }
+}
+
+/// What a file says about one agent.
+#[derive(Clone, Debug, Default)]
+pub struct Adapter {
+    /// Whether `auto` may take it.
+    pub enabled: Option<Setting<bool>>,
+    /// The time for one iteration.
+    pub timeout: Option<Setting<Duration>>,
+    /// The program, with its first arguments.
+    pub command: Option<Setting<Vec<String>>>,
+    /// Instead of the arguments of its agent file.
+    pub args: Option<Setting<Vec<String>>>,
+    /// Besides the arguments of its agent file.
+    pub extra_args: Option<Setting<Vec<String>>>,
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// Whether words are wanted as they come.
+    pub partial: Option<Setting<bool>>,
+}
+
+/// The keys under `adapters.NAME`.
+const ADAPTER_KEYS: [&str; 7] = ["enabled", "timeout", "command", "args", "extra_args", "env", "partial"];
+
 /// The nearest `ralph.yml` at or above a directory.
 pub fn find(directory: &Path) -> Option<PathBuf> {
     directory.ancestors().flat_map(|parent| NAMES.map(|name| parent.join(name))).find(|path| path.exists())
+}
+
+/// What the given file says, or the nearest one; nothing when there is none.
+pub fn nearest_file(given: Option<PathBuf>, directory: &Path) -> Result<FileLayer, UserError> {
+    given.or_else(|| find(directory)).map_or_else(|| Ok(FileLayer::default()), |path| read(&path))
 }
 
 /// Reads a file.
@@ -123,7 +160,12 @@ impl Reading<'_> {
             return Ok(());
         }
         match full.as_str() {
-            "cli.backend" => self.out.layer.agent = Some(self.text_of(node, &full)?.map(Some)),
+            "cli.backend" => self.out.layer.agent = Some(self.text_of(node, &full)?),
+            "cli.model" => self.out.layer.model = Some(self.text_of(node, &full)?.map(Some)),
+            "cli.effort" => self.out.layer.effort = Some(self.text_of(node, &full)?.map(Some)),
+            "cli.tools" => {
+                self.out.layer.tools = Some(Setting::new(self.list_of(node, &full)?, self.origin(node)));
+            }
             "cli.command" => {
                 let command = self.text_of(node, &full)?;
                 let before = self.out.layer.agent_command.take().and_then(|setting| setting.value).unwrap_or_default();
@@ -207,14 +249,42 @@ impl Reading<'_> {
             let Value::Map(entries) = &agent.node.value else {
                 return Err(self.expected(&agent.node, &format!("`adapters.{}`", agent.key), "a mapping"));
             };
+            let mut adapter = Adapter::default();
             for entry in entries {
-                let full = format!("adapters.{}.{}", agent.key, entry.key);
-                if entry.key == "timeout" {
-                    let timeout = self.seconds_of(&entry.node, &full)?;
-                    self.out.timeouts.push((agent.key.clone(), timeout));
-                } else {
-                    self.unknown(&full, entry, nearest(&entry.key, ["timeout"]));
+                self.adapter_key(&agent.key, entry, &mut adapter)?;
+            }
+            self.out.adapters.push((agent.key.clone(), adapter));
+        }
+        Ok(())
+    }
+
+    fn adapter_key(&mut self, agent: &str, entry: &Entry, adapter: &mut Adapter) -> Result<(), UserError> {
+        let full = format!("adapters.{agent}.{}", entry.key);
+        let node = &entry.node;
+        let origin = self.origin(node);
+        match entry.key.as_str() {
+            "enabled" => adapter.enabled = Some(self.flag_of(node, &full)?),
+            "partial" => adapter.partial = Some(self.flag_of(node, &full)?),
+            "timeout" => adapter.timeout = Some(self.seconds_of(node, &full)?),
+            "command" => adapter.command = Some(Setting::new(self.command_of(node, &full)?, origin)),
+            "args" => adapter.args = Some(Setting::new(self.list_of(node, &full)?, origin)),
+            "extra_args" => adapter.extra_args = Some(Setting::new(self.list_of(node, &full)?, origin)),
+            "env" => {
+                let Value::Map(variables) = &node.value else {
+                    return Err(self.expected(node, &format!("`{full}`"), "a mapping of variables"));
+                };
+                for variable in variables {
+                    let value = match &variable.node.value {
+                        Value::Flag(flag) => flag.to_string(),
+                        Value::Text(text) => text.clone(),
+                        _ => self.text_of(&variable.node, &format!("{full}.{}", variable.key))?.value,
+                    };
+                    adapter.env.push((variable.key.clone(), value));
                 }
+            }
+            _ => {
+                let meant = nearest(&entry.key, ADAPTER_KEYS).map(|key| format!("adapters.{agent}.{key}"));
+                self.unknown(&full, entry, meant.as_deref());
             }
         }
         Ok(())
@@ -243,6 +313,13 @@ impl Reading<'_> {
             }
             Value::Whole(number) => Ok(Setting::new(number.to_string(), self.origin(node))),
             _ => Err(self.expected(node, &format!("`{key}`"), "text")),
+        }
+    }
+
+    fn flag_of(&self, node: &Node, key: &str) -> Result<Setting<bool>, UserError> {
+        match node.value {
+            Value::Flag(flag) => Ok(Setting::new(flag, self.origin(node))),
+            _ => Err(self.expected(node, &format!("`{key}`"), "true or false")),
         }
     }
 

@@ -13,12 +13,12 @@ fn the_documents_example_is_read() {
     .unwrap();
     assert_eq!(file.warnings, Vec::<String>::new());
     let layer = file.layer;
-    assert_eq!(layer.agent.unwrap().value.unwrap(), "custom");
+    assert_eq!(layer.agent.unwrap().value, "custom");
     assert_eq!(layer.agent_command.unwrap().value.unwrap(), ["/opt/corp-ai/agent", "--headless", "--json"]);
     assert_eq!(layer.prompt_mode.unwrap().value.unwrap(), "arg");
     let max = layer.max_iterations.unwrap();
     assert_eq!((max.value, max.origin), (7, Origin::File { path: "ralph.yml".into(), line: 11 }));
-    assert_eq!(file.timeouts[0].1.value, Duration::from_secs(300));
+    assert_eq!(file.adapters[0].1.timeout.as_ref().unwrap().value, Duration::from_secs(300));
 }
 
 #[test]

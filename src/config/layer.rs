@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::signals::promise::Match;
 use crate::transcript::Choice;
 
 /// Where a value came from.
@@ -50,6 +51,66 @@ impl<T> Setting<T> {
     }
 }
 
+/// A value as a person reads it.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for u32 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for String {
+    fn shown(&self) -> String {
+        self.clone()
+    }
+}
+
+impl Shown for PathBuf {
+    fn shown(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+impl Shown for Vec<String> {
+    fn shown(&self) -> String {
+        if self.is_empty() { "not set".to_owned() } else { self.join(" ") }
+    }
+}
+
+impl Shown for Duration {
+    fn shown(&self) -> String {
+        if self.is_zero() { "none".to_owned() } else { format!("{} s", self.as_secs()) }
+    }
+}
+
+impl Shown for Choice {
+    fn shown(&self) -> String {
+        match self {
+            Self::Auto => "auto".to_owned(),
+            Self::Named(name) => name.clone(),
+            Self::Command(argv) => format!("command `{}`", argv.join(" ")),
+        }
+    }
+}
+
+impl Shown for Match {
+    fn shown(&self) -> String {
+        match self {
+            Self::LastLine => "last-line".to_owned(),
+            Self::Anywhere => "anywhere".to_owned(),
+        }
+    }
+}
+
+impl<T: Shown> Shown for Option<T> {
+    fn shown(&self) -> String {
+        self.as_ref().map_or_else(|| "not set".to_owned(), Shown::shown)
+    }
+}
+
 /// Declares the settings once: the layer of options, how layers combine, and the result with defaults.
 macro_rules! settings {
     ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $default:expr;)*) => {
@@ -77,18 +138,31 @@ macro_rules! settings {
         pub struct Settings {
             $($(#[doc = $doc])* pub $name: Setting<$type>,)*
         }
+
+        impl Settings {
+            /// Every setting by name, with its value for people, and where it came from.
+            pub fn rows(&self) -> Vec<(&'static str, String, &Origin)> {
+                vec![$((stringify!($name), self.$name.value.shown(), &self.$name.origin),)*]
+            }
+        }
     };
 }
 
 settings! {
-    /// The agent: a name, or `custom`.
-    agent: Option<String> = None;
+    /// The agent: a name, `auto` or `custom`.
+    agent: String = "auto".to_owned();
     /// The command line of a custom agent.
     agent_command: Option<Vec<String>> = None;
     /// How a custom agent takes its prompt: `stdin` or `arg`.
     prompt_mode: Option<String> = None;
     /// The flag before a prompt in `arg` mode.
     prompt_flag: Option<String> = None;
+    /// Which model.
+    model: Option<String> = None;
+    /// How hard the agent thinks.
+    effort: Option<String> = None;
+    /// The only tools it may use.
+    tools: Vec<String> = Vec::new();
     /// Where the prompt is when none is given.
     prompt_file: Option<PathBuf> = None;
     /// Which adapter reads the output.
@@ -96,7 +170,7 @@ settings! {
     /// The completion marker, instead of the known ones.
     completion_promise: Option<String> = None;
     /// `last-line` or `anywhere`.
-    completion_match: crate::signals::promise::Match = crate::signals::promise::Match::LastLine;
+    completion_match: Match = Match::LastLine;
     /// The most iterations.
     max_iterations: u32 = 100;
     /// The most time for the run.

@@ -5,5 +5,5 @@
 mod file;
 mod layer;
 
-pub use file::{FileLayer, find, read};
+pub use file::{Adapter, FileLayer, find, nearest_file, read};
 pub use layer::{Layer, Origin, Setting, Settings};

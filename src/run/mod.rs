@@ -142,8 +142,8 @@ impl Looping<'_> {
             ralph: env!("CARGO_PKG_VERSION").to_owned(),
             run: self.directory.id.clone(),
             pid: std::process::id(),
-            agent: self.plan.agent.name.clone(),
-            command: self.plan.agent.command_line(),
+            agent: self.plan.agent.id().to_owned(),
+            command: self.plan.agent.command_line(&self.plan.workspace),
             transcript: self.plan.transcript.name(),
             workspace: self.plan.workspace.display().to_string(),
             prompt: self.plan.prompt.name(),
@@ -220,10 +220,10 @@ impl Looping<'_> {
         let environment = vec![
             variable("RALPH_RUN_ID", &self.directory.id),
             variable("RALPH_ITERATION", &number.to_string()),
-            variable("RALPH_AGENT", &plan.agent.name),
+            variable("RALPH_AGENT", &plan.agent.id()),
             variable("RALPH_WORKSPACE", &plan.workspace),
         ];
-        let turn = Turn { prompt: &prompt, workspace: &plan.workspace, environment };
+        let turn = Turn { environment, ..Turn::new(&prompt, &plan.workspace) };
         let left = plan.policy.max_time.saturating_sub(self.started.elapsed()).max(Duration::from_millis(1));
         let (total, clock) = match plan.clocks.total {
             Some(total) if total < left => (total, TotalClock::Iteration),

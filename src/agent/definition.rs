@@ -1,0 +1,366 @@
+//! What an agent file says: everything about one agent, as data.
+//!
+//! The same form for the built-in files in `agents/` and for a user's own. It must never hold anything that only
+//! one agent needs and no file can say.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::UserError;
+use crate::yaml;
+
+/// A word of `commands` that stands for this program itself.
+pub const THIS_PROGRAM: &str = "{ralph}";
+
+/// One agent file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    /// The name it is chosen by.
+    pub id: String,
+    /// The name people know it by.
+    pub name: String,
+    /// Names of the program, tried in this order.
+    pub commands: Vec<String>,
+    /// Whether `auto` may take it.
+    #[serde(default)]
+    pub auto: Auto,
+    /// How its version is read.
+    #[serde(default)]
+    pub version: Version,
+    /// How to get it.
+    #[serde(default)]
+    pub install: Install,
+    /// How it knows who pays.
+    #[serde(default)]
+    pub auth: Auth,
+    /// What it prints: the name of a dialect.
+    pub dialect: String,
+    /// What stands on its command line.
+    #[serde(default)]
+    pub arguments: Arguments,
+    /// How it takes the prompt.
+    #[serde(default)]
+    pub prompt: PromptForm,
+    /// How it takes a prompt that cannot stand on a command line: too long, or like a flag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large_prompt: Option<PromptForm>,
+    /// How a session goes on.
+    #[serde(default)]
+    pub session: Sessions,
+    /// How a person talks to it; absent when nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interactive: Option<Interactive>,
+    /// True when it needs a terminal even without a person.
+    #[serde(default)]
+    pub tty: bool,
+    /// How it is asked to stop; a kill always follows.
+    #[serde(default = "usual_stop")]
+    pub stop: Vec<Step>,
+    /// What differs in its environment.
+    #[serde(default)]
+    pub environment: Variables,
+    /// Where its help must show which flags.
+    #[serde(default)]
+    pub help: Help,
+    /// What people run into, with the message to show.
+    #[serde(default)]
+    pub pitfalls: Vec<Pitfall>,
+    /// What to do when it is not permitted something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_help: Option<String>,
+    /// The prompt it works on when the user gives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_prompt: Option<String>,
+}
+
+/// Whether `auto` may take an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Auto {
+    /// When it is installed and enabled.
+    #[default]
+    Yes,
+    /// Only when it is named.
+    No,
+}
+
+/// How a version is read, and which are known to work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Version {
+    /// What makes the program say it.
+    pub args: Vec<String>,
+    /// The oldest that takes these arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum: Option<String>,
+    /// The one the file was written from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<String>,
+}
+
+impl Default for Version {
+    fn default() -> Self {
+        Self { args: vec!["--version".to_owned()], minimum: None, tested: None }
+    }
+}
+
+/// How to get an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Install {
+    /// A line for the shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// Where to read on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+/// How an agent knows who pays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    /// Variables of which one is enough.
+    #[serde(default)]
+    pub variables: Vec<String>,
+    /// Files that a login leaves behind; `~/` is the home directory.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// What to do when there is no login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
+}
+
+/// What stands on the command line, in the order in which it stands there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Arguments {
+    /// First of all, such as `exec`.
+    pub subcommand: Vec<String>,
+    /// Nobody is there to answer.
+    pub headless: Vec<String>,
+    /// Events instead of prose.
+    pub structured: Vec<String>,
+    /// Words as they come.
+    pub partial: Vec<String>,
+    /// Nothing is asked before it is done.
+    pub approve: Vec<String>,
+    /// The directory, as `{directory}`.
+    pub directory: Vec<String>,
+    /// The model, as `{model}`.
+    pub model: Vec<String>,
+    /// The effort of thinking, as `{effort}`.
+    pub effort: Vec<String>,
+    /// The tools, as `{tools}`: joined by commas.
+    pub tools: Vec<String>,
+}
+
+/// How a prompt reaches an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptForm {
+    /// The way.
+    pub by: By,
+    /// What stands before it: a flag, `--`, or what makes the program read its standard input.
+    #[serde(default)]
+    pub after: Vec<String>,
+}
+
+/// The way of a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Written to standard input.
+    #[default]
+    Stdin,
+    /// As the last argument.
+    Argument,
+    /// In a private file whose path is the last argument.
+    File,
+}
+
+/// How a session goes on. What is absent, the agent cannot do without a person.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sessions {
+    /// Gives a new session the id `{session}`, which ralph chooses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<SessionForm>,
+    /// Goes on with `{session}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<SessionForm>,
+    /// Goes on with a copy of `{session}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork: Option<SessionForm>,
+}
+
+/// How one kind of session is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionForm {
+    /// Instead of the usual subcommand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subcommand: Option<Vec<String>>,
+    /// After all other arguments, before the prompt.
+    pub args: Vec<String>,
+}
+
+/// How a person talks to an agent: with a terminal, and without what makes it headless.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Interactive {
+    /// Instead of the usual subcommand.
+    pub subcommand: Vec<String>,
+    /// Arguments of this mode, with what approves everything.
+    pub args: Vec<String>,
+    /// How it takes a first prompt; absent when it takes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<PromptForm>,
+}
+
+/// One step of asking an agent to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// What is sent to its group.
+    pub signal: Signal,
+    /// How long it may take before the next step, in seconds.
+    pub seconds: u64,
+}
+
+/// The Unix signals of a stop ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Signal {
+    /// SIGINT.
+    Int,
+    /// SIGTERM.
+    Term,
+    /// SIGHUP.
+    Hup,
+    /// SIGQUIT.
+    Quit,
+}
+
+/// How an agent is stopped that says nothing else about it.
+fn usual_stop() -> Vec<Step> {
+    vec![Step { signal: Signal::Int, seconds: 3 }, Step { signal: Signal::Term, seconds: 5 }]
+}
+
+/// What differs from the inherited environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Variables {
+    /// Variables to set.
+    pub set: BTreeMap<String, String>,
+    /// Variables to set when the user is root.
+    pub set_as_root: BTreeMap<String, String>,
+    /// Names to take out; a trailing `*` takes out every name that begins so.
+    pub remove: Vec<String>,
+}
+
+/// Flags that the help of the installed version must show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Help {
+    /// What makes the program show its help.
+    pub args: Vec<String>,
+    /// The flags to find there.
+    pub flags: Vec<String>,
+}
+
+/// Something people run into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pitfall {
+    /// When it matters.
+    pub when: When,
+    /// What to tell.
+    pub message: String,
+}
+
+/// When a pitfall matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// Always.
+    Always,
+    /// When the user is root.
+    Root,
+    /// When no login is seen.
+    Auth,
+}
+
+/// Reads an agent file. `name` is the file as the user knows it.
+pub fn read(name: &str, text: &str) -> Result<Definition, UserError> {
+    let definition: Definition = yaml::read(name, text)?;
+    definition.check().map_err(|problem| UserError::usage(format!("`{name}`: {problem}")))?;
+    Ok(definition)
+}
+
+impl Definition {
+    /// What the form alone does not say.
+    fn check(&self) -> Result<(), String> {
+        let plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+        if self.id.is_empty() || !self.id.chars().all(plain) {
+            return Err(format!("`id` must be letters, digits, `-` and `_`, found `{}`", self.id));
+        }
+        if ["auto", "custom"].contains(&self.id.as_str()) {
+            return Err(format!("`id` must not be `{}`, which means something else", self.id));
+        }
+        if self.commands.is_empty() || self.commands.iter().any(|command| command.trim().is_empty()) {
+            return Err("`commands` must name a program".to_owned());
+        }
+        for (place, args, hole) in self.holes() {
+            if !args.is_empty() && !args.iter().any(|word| word.contains(hole)) {
+                return Err(format!("`{place}` must say where it goes, as `{hole}`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every list of arguments that must have a hole.
+    fn holes(&self) -> Vec<(&'static str, Vec<String>, &'static str)> {
+        let form = |form: &Option<SessionForm>| {
+            form.as_ref()
+                .map_or_else(Vec::new, |form| [form.subcommand.clone().unwrap_or_default(), form.args.clone()].concat())
+        };
+        vec![
+            ("arguments.directory", self.arguments.directory.clone(), "{directory}"),
+            ("arguments.model", self.arguments.model.clone(), "{model}"),
+            ("arguments.effort", self.arguments.effort.clone(), "{effort}"),
+            ("arguments.tools", self.arguments.tools.clone(), "{tools}"),
+            ("session.given", form(&self.session.given), "{session}"),
+            ("session.resume", form(&self.session.resume), "{session}"),
+            ("session.fork", form(&self.session.fork), "{session}"),
+        ]
+    }
+}
+
+/// The definition of a command that nothing is known about.
+pub fn of_command(program: &str) -> Definition {
+    Definition {
+        id: "custom".to_owned(),
+        name: program.to_owned(),
+        commands: vec![program.to_owned()],
+        auto: Auto::No,
+        version: Version::default(),
+        install: Install::default(),
+        auth: Auth::default(),
+        dialect: "plain".to_owned(),
+        arguments: Arguments::default(),
+        prompt: PromptForm::default(),
+        large_prompt: None,
+        session: Sessions::default(),
+        interactive: None,
+        tty: false,
+        stop: usual_stop(),
+        environment: Variables::default(),
+        help: Help::default(),
+        pitfalls: Vec::new(),
+        permission_help: None,
+        own_prompt: None,
+    }
+}

@@ -1,0 +1,289 @@
+//! The command line of one iteration, from an agent file and what the run wants: a pure function.
+//!
+//! It must never look at the machine; what it needs to know is in its arguments.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::definition::{By, PromptForm, SessionForm, Signal, Step};
+use super::{Agent, Connection, Partial, User};
+use crate::error::UserError;
+use crate::process::{Environment, Invocation, Link, PrivateFile, Size, Stdin, StopStep, UnixSignal};
+
+/// A longer prompt does not go on a command line: one argument ends at 131,071 bytes, and `ps` shows it.
+pub const LONGEST_ARGUMENT: usize = 100 * 1024;
+
+/// What an agent's own shell leaves in the environment. An agent that sees it believes that it runs inside another one,
+/// and refuses, or talks to the other's window.
+const OUTER_SESSION: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
+
+/// The terminal of an agent that needs one while nobody looks.
+const TERMINAL: Size = Size { rows: 40, columns: 200 };
+
+/// What stands for the path of a prompt file that does not exist yet.
+const PROMPT_FILE: &str = "PROMPT_FILE";
+
+/// What one iteration wants of the agent.
+#[derive(Clone, Debug)]
+pub struct Turn<'a> {
+    /// The prompt as it is sent.
+    pub prompt: &'a str,
+    /// Where the agent works.
+    pub workspace: &'a Path,
+    /// Variables for the agent.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Which session.
+    pub session: Session,
+    /// Who is there.
+    pub mode: Mode,
+}
+
+impl<'a> Turn<'a> {
+    /// A fresh session that nobody watches.
+    pub const fn new(prompt: &'a str, workspace: &'a Path) -> Self {
+        Self { prompt, workspace, environment: Vec::new(), session: Session::New, mode: Mode::Headless }
+    }
+}
+
+/// Which session of the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Session {
+    /// A new one.
+    New,
+    /// A new one with an id that ralph chose.
+    Given(String),
+    /// One that goes on.
+    Resume(String),
+    /// A copy of one that goes on.
+    Fork(String),
+}
+
+/// Who is there to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nobody.
+    Headless,
+    /// A person at a terminal.
+    Interactive,
+}
+
+/// The arguments, and where the prompt is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    /// After the program.
+    pub args: Vec<String>,
+    /// How the prompt travels.
+    pub prompt: Carried,
+}
+
+/// How the prompt travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// On standard input.
+    Stdin,
+    /// As the last argument.
+    Argument,
+    /// In a file whose path is the last argument.
+    File,
+    /// Not at all: the person types it.
+    Typed,
+}
+
+impl Agent {
+    /// The arguments of one turn.
+    pub fn arguments(&self, turn: &Turn<'_>) -> Result<CommandLine, UserError> {
+        let Self { definition, options, .. } = self;
+        let arguments = &definition.arguments;
+        let session = self.session(&turn.session)?;
+        let (form, mut args) = match (turn.mode, &definition.interactive) {
+            (Mode::Headless, _) => (Some(self.prompt_form(turn.prompt)?), self.headless(session.as_ref())),
+            (Mode::Interactive, Some(interactive)) => {
+                (interactive.prompt.as_ref(), [&interactive.subcommand[..], &interactive.args].concat())
+            }
+            (Mode::Interactive, None) => {
+                return Err(UserError::usage(format!("agent `{}` cannot be used by a person", definition.id)));
+            }
+        };
+        args.extend(fill(&arguments.directory, "{directory}", &turn.workspace.to_string_lossy()));
+        let tools = (!options.tools.is_empty()).then(|| options.tools.join(","));
+        args.extend(self.wish("model", options.model.as_deref(), &arguments.model)?);
+        args.extend(self.wish("effort", options.effort.as_deref(), &arguments.effort)?);
+        args.extend(self.wish("tools", tools.as_deref(), &arguments.tools)?);
+        args.extend_from_slice(&options.overrides.extra_args);
+        args.extend(session.map(|session| session.args).unwrap_or_default());
+        let args = [self.leading.clone(), args].concat();
+        Ok(with_prompt(args, form, turn.prompt))
+    }
+
+    /// The process of one turn. A prompt that travels in a file is written here.
+    pub fn invocation(&self, turn: &Turn<'_>) -> Result<Invocation, UserError> {
+        let CommandLine { mut args, prompt } = self.arguments(turn)?;
+        let mut files = Vec::new();
+        let stdin = match prompt {
+            Carried::Stdin => Stdin::Bytes(turn.prompt.as_bytes().into()),
+            Carried::Argument | Carried::Typed => Stdin::Null,
+            Carried::File => {
+                let directory = std::env::temp_dir();
+                let file = PrivateFile::new(&directory, turn.prompt.as_bytes()).map_err(|error| {
+                    UserError::failed(format!("cannot write the prompt to `{}`: {error}", directory.display()))
+                })?;
+                args.pop();
+                args.push(file.path().to_string_lossy().into_owned());
+                files.push(file);
+                Stdin::Null
+            }
+        };
+        let terminal = self.definition.tty || self.options.connection == Connection::Terminal;
+        Ok(Invocation {
+            args: args.into_iter().map(Into::into).collect(),
+            env: self.environment(turn),
+            stdin,
+            link: if terminal || turn.mode == Mode::Interactive { Link::Pty(TERMINAL) } else { Link::Pipe },
+            stop: self.definition.stop.iter().map(|step| stop_step(*step)).collect(),
+            files,
+            ..Invocation::new(&self.program, turn.workspace)
+        })
+    }
+
+    /// What differs in the environment: the file, then the user, then the run.
+    pub fn environment(&self, turn: &Turn<'_>) -> Environment {
+        let variables = &self.definition.environment;
+        let as_root = variables.set_as_root.iter().filter(|_| self.options.user == User::Root);
+        let own = variables.set.iter().chain(as_root).map(|(name, value)| (name.into(), value.into()));
+        let users = self.options.overrides.environment.iter().map(|(name, value)| (name.into(), value.into()));
+        let remove = OUTER_SESSION.map(str::to_owned).into_iter().chain(variables.remove.iter().cloned());
+        Environment { set: own.chain(users).chain(turn.environment.clone()).collect(), remove: remove.collect() }
+    }
+
+    /// The command line without the prompt, for people.
+    pub fn command_line(&self, workspace: &Path) -> Vec<String> {
+        let program = self.program.to_string_lossy().into_owned();
+        let Ok(CommandLine { mut args, prompt }) = self.arguments(&Turn::new("", workspace)) else {
+            return vec![program];
+        };
+        if prompt == Carried::Argument {
+            args.pop();
+        }
+        std::iter::once(program).chain(args).collect()
+    }
+
+    /// The turn as a line for a shell, ready to paste.
+    pub fn shell_line(&self, turn: &Turn<'_>) -> Result<String, UserError> {
+        let CommandLine { args, prompt } = self.arguments(turn)?;
+        let quote = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned);
+        let environment = self.environment(turn);
+        let assignments = environment
+            .set
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.to_string_lossy(), quote(&value.to_string_lossy())));
+        let program = std::iter::once(quote(&self.program.to_string_lossy()));
+        let line: Vec<String> = assignments.chain(program).chain(args.iter().map(|word| quote(word))).collect();
+        let line = line.join(" ");
+        let said = format!("printf %s {}", quote(turn.prompt));
+        Ok(match prompt {
+            Carried::Stdin => format!("{said} | {line}"),
+            Carried::File => format!("{said} > {PROMPT_FILE} && {line}"),
+            Carried::Argument if turn.mode == Mode::Headless => format!("{line} < /dev/null"),
+            Carried::Argument | Carried::Typed => line,
+        })
+    }
+
+    /// What makes it work alone, unless the user says something else.
+    fn headless(&self, session: Option<&SessionForm>) -> Vec<String> {
+        let arguments = &self.definition.arguments;
+        let subcommand = session.and_then(|session| session.subcommand.as_ref()).unwrap_or(&arguments.subcommand);
+        let partial: &[String] = match self.options.partial {
+            Partial::On => &arguments.partial,
+            Partial::Off => &[],
+        };
+        self.options.overrides.args.clone().unwrap_or_else(|| {
+            [&subcommand[..], &arguments.headless, &arguments.structured, partial, &arguments.approve].concat()
+        })
+    }
+
+    fn prompt_form(&self, prompt: &str) -> Result<&PromptForm, UserError> {
+        let usual = &self.definition.prompt;
+        let fits = prompt.len() <= LONGEST_ARGUMENT;
+        // Without anything before it, such a prompt would be read as a flag.
+        let looks_like_a_flag = usual.after.is_empty() && prompt.starts_with('-');
+        match &self.definition.large_prompt {
+            _ if usual.by != By::Argument => Ok(usual),
+            Some(large) if !fits || looks_like_a_flag => Ok(large),
+            _ if fits => Ok(usual),
+            _ => Err(UserError::usage(format!(
+                "the prompt has {} bytes, and agent `{}` takes it on its command line, where at most {LONGEST_ARGUMENT} fit",
+                prompt.len(),
+                self.definition.id,
+            ))
+            .hint("give it on standard input: `prompt_mode: stdin` under `cli:` in `ralph.yml`")
+            .hint("or put the text in a file and let the prompt name it")),
+        }
+    }
+
+    /// The arguments for something that not every agent has.
+    fn wish(&self, what: &str, value: Option<&str>, args: &[String]) -> Result<Vec<String>, UserError> {
+        let Some(value) = value else { return Ok(Vec::new()) };
+        if args.is_empty() {
+            let id = &self.definition.id;
+            return Err(UserError::usage(format!("agent `{id}` has no argument for `--{what}`"))
+                .hint(format!("leave it out, or say it in the agent's own words: `adapters.{id}.extra_args`")));
+        }
+        Ok(fill(args, &format!("{{{what}}}"), value).collect())
+    }
+
+    /// The form of this session with its id in it.
+    fn session(&self, session: &Session) -> Result<Option<SessionForm>, UserError> {
+        let forms = &self.definition.session;
+        let (form, id, what) = match session {
+            Session::New => return Ok(None),
+            Session::Given(id) => (&forms.given, id, "take an id for a new session"),
+            Session::Resume(id) => (&forms.resume, id, "go on with a session"),
+            Session::Fork(id) => (&forms.fork, id, "go on with a copy of a session"),
+        };
+        let Some(form) = form else {
+            return Err(UserError::usage(format!("agent `{}` cannot {what}", self.definition.id))
+                .hint("start a new session each time, which is what ralph does unless told otherwise"));
+        };
+        Ok(Some(SessionForm {
+            subcommand: form.subcommand.as_ref().map(|words| fill(words, "{session}", id).collect()),
+            args: fill(&form.args, "{session}", id).collect(),
+        }))
+    }
+}
+
+/// The words with the value in their hole.
+fn fill<'a>(words: &'a [String], hole: &'a str, value: &'a str) -> impl Iterator<Item = String> + 'a {
+    words.iter().map(move |word| word.replace(hole, value))
+}
+
+fn with_prompt(mut args: Vec<String>, form: Option<&PromptForm>, prompt: &str) -> CommandLine {
+    let Some(form) = form else { return CommandLine { args, prompt: Carried::Typed } };
+    args.extend_from_slice(&form.after);
+    let prompt = match form.by {
+        By::Stdin => Carried::Stdin,
+        By::Argument => {
+            args.push(prompt.to_owned());
+            Carried::Argument
+        }
+        By::File => {
+            args.push(PROMPT_FILE.to_owned());
+            Carried::File
+        }
+    };
+    CommandLine { args, prompt }
+}
+
+fn stop_step(step: Step) -> StopStep {
+    let signal = match step.signal {
+        Signal::Int => UnixSignal::Int,
+        Signal::Term => UnixSignal::Term,
+        Signal::Hup => UnixSignal::Hup,
+        Signal::Quit => UnixSignal::Quit,
+    };
+    StopStep { signal, grace: Duration::from_secs(step.seconds) }
+}
+
+#[cfg(test)]
+#[path = "invocation_tests.rs"]
+mod tests;

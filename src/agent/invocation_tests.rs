@@ -1,0 +1,98 @@
+use super::*;
+use crate::agent::definition::{Definition, of_command};
+use crate::agent::{Options, Overrides};
+
+fn agent(change: impl FnOnce(&mut Definition), options: Options) -> Agent {
+    let mut definition = of_command("agent");
+    change(&mut definition);
+    Agent { definition, options, program: "agent".into(), leading: Vec::new() }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn turn(prompt: &str) -> Turn<'_> {
+    Turn::new(prompt, Path::new("/project"))
+}
+
+#[test]
+fn args_replace_what_the_file_says_and_extra_args_come_before_the_prompt() {
+    let overrides = Overrides { args: Some(words(&["mine"])), extra_args: words(&["--more"]), ..Overrides::default() };
+    let agent = agent(
+        |definition| {
+            definition.arguments.subcommand = words(&["exec"]);
+            definition.arguments.approve = words(&["--yolo"]);
+            definition.prompt = PromptForm { by: By::Argument, after: words(&["-p"]) };
+        },
+        Options { overrides, ..Options::default() },
+    );
+    assert_eq!(agent.arguments(&turn("test")).unwrap().args, ["mine", "--more", "-p", "test"]);
+}
+
+#[test]
+fn the_users_variables_win_over_the_files_and_the_runs_over_both() {
+    let environment = words(&["A", "B"]).into_iter().map(|name| (name, "user".to_owned())).collect();
+    let overrides = Overrides { environment, ..Overrides::default() };
+    let agent = agent(
+        |definition| definition.environment.set = [("A".to_owned(), "file".to_owned())].into(),
+        Options { overrides, ..Options::default() },
+    );
+    let turn = Turn { environment: vec![("B".into(), "run".into())], ..turn("x") };
+    let environment = agent.environment(&turn);
+    assert_eq!((environment.value("A"), environment.value("B")), (Some("user".into()), Some("run".into())));
+}
+
+#[test]
+fn a_prompt_that_fits_no_command_line_takes_the_large_form_or_is_refused() {
+    let large = "x".repeat(LONGEST_ARGUMENT + 1);
+    let by_argument = |definition: &mut Definition| definition.prompt.by = By::Argument;
+    let refused = agent(by_argument, Options::default()).arguments(&turn(&large)).unwrap_err();
+    assert!(refused.message.contains("102401 bytes"), "{}", refused.message);
+    let both = |definition: &mut Definition| {
+        by_argument(definition);
+        definition.large_prompt = Some(PromptForm { by: By::Stdin, after: words(&["-"]) });
+    };
+    let line = agent(both, Options::default()).arguments(&turn(&large)).unwrap();
+    assert_eq!(line, CommandLine { args: words(&["-"]), prompt: Carried::Stdin });
+}
+
+#[test]
+fn a_prompt_in_a_file_is_there_as_long_as_the_process_and_only_for_us() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let agent =
+        agent(|definition| definition.prompt = PromptForm { by: By::File, after: words(&["-f"]) }, Options::default());
+    let invocation = agent.invocation(&turn("secret words")).unwrap();
+    let path = std::path::PathBuf::from(&invocation.args[1]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "secret words");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    drop(invocation);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_terminal_is_given_where_the_file_or_the_user_says_so() {
+    let link = |agent: Agent| agent.invocation(&turn("x")).unwrap().link;
+    let usual = |_: &mut Definition| {};
+    assert_eq!(link(agent(usual, Options::default())), Link::Pipe);
+    assert_eq!(link(agent(|definition| definition.tty = true, Options::default())), Link::Pty(TERMINAL));
+    let asked = Options { connection: Connection::Terminal, ..Options::default() };
+    assert_eq!(link(agent(usual, asked)), Link::Pty(TERMINAL));
+}
+
+#[test]
+fn what_an_agent_cannot_do_is_said_and_not_left_out() {
+    let with_model = Options { model: Some("big".to_owned()), ..Options::default() };
+    let error = agent(|_| {}, with_model).arguments(&turn("x")).unwrap_err();
+    assert!(error.message.contains("no argument for `--model`"), "{}", error.message);
+    let resume = Turn { session: Session::Resume("id".to_owned()), ..turn("x") };
+    let error = agent(|_| {}, Options::default()).arguments(&resume).unwrap_err();
+    assert!(error.message.contains("cannot go on with a session"), "{}", error.message);
+}
+
+#[test]
+fn a_value_is_one_word_whatever_is_in_it() {
+    let options = Options { model: Some("a b; rm {prompt}".to_owned()), ..Options::default() };
+    let agent = agent(|definition| definition.arguments.model = words(&["--model", "{model}"]), options);
+    assert_eq!(agent.arguments(&turn("x")).unwrap().args, ["--model", "a b; rm {prompt}"]);
+}

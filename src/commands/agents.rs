@@ -1,0 +1,214 @@
+//! `ralph agents`: what is installed, what `auto` would take, and how each agent is called.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::choose::{options, passed_over};
+use super::run::working_directory;
+use super::runtime;
+use crate::agent::{self, Auth, Catalog, Connection, Definition, Entry, Mode, Probe, Session, State, Turn};
+use crate::cli::{Agents, AgentsAction, Show};
+use crate::config::{self, FileLayer, Layer, Settings};
+use crate::error::UserError;
+use crate::process;
+
+/// Runs `ralph agents` or one of its subcommands.
+pub fn run(args: &Agents) -> Result<u8, UserError> {
+    let workspace = working_directory()?;
+    let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let catalog = Catalog::load(&workspace)?;
+    let text = match &args.action {
+        Some(AgentsAction::Show(show)) => self::show(show, &catalog, file, &workspace)?,
+        None => {
+            let rows = list(&catalog, &file, &workspace)?;
+            if args.json { pretty(&Value::Array(rows.iter().map(Row::json).collect())) } else { table(&rows) }
+        }
+    };
+    // Nobody may be left to read it.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(0)
+}
+
+/// One agent as this machine has it.
+struct Row<'a> {
+    entry: &'a Entry,
+    probe: Probe,
+    auth: Auth,
+    auto: Verdict,
+}
+
+/// What `auto` makes of an agent.
+enum Verdict {
+    Taken,
+    Left(String),
+}
+
+fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<Vec<Row<'a>>, UserError> {
+    let settings = Layer::default().settle();
+    let questions = catalog.entries().iter().map(|entry| {
+        let adapter = file.adapter(&entry.definition.id);
+        (entry.definition.clone(), options(&settings, &adapter, Connection::Usual))
+    });
+    process::protect(process::own_program());
+    let probes = runtime()?.block_on(agent::probe_all(questions.collect(), workspace));
+    let mut taken: Option<&str> = None;
+    let rows = catalog.entries().iter().zip(probes).map(|(entry, probe)| {
+        let auto = match (passed_over(entry, file), &probe.state, taken) {
+            (Some(reason), ..) => Verdict::Left(reason),
+            (None, State::Missing, _) => Verdict::Left("not installed".to_owned()),
+            (None, State::Broken(reason), _) => Verdict::Left(reason.clone()),
+            (None, State::Installed { .. }, Some(first)) => Verdict::Left(format!("`{first}` comes first")),
+            (None, State::Installed { .. }, None) => {
+                taken = Some(&entry.definition.id);
+                Verdict::Taken
+            }
+        };
+        Row { entry, probe, auth: agent::auth(&entry.definition), auto }
+    });
+    Ok(rows.collect())
+}
+
+impl Row<'_> {
+    fn version(&self) -> String {
+        match &self.probe.state {
+            State::Installed { version: Some(version) } => version.clone(),
+            State::Installed { version: None } => "unknown".to_owned(),
+            State::Broken(_) => "broken".to_owned(),
+            State::Missing => "-".to_owned(),
+        }
+    }
+
+    fn auth(&self) -> &'static str {
+        match self.auth {
+            Auth::Seen => "seen",
+            Auth::Unknown => "unknown",
+            Auth::NotNeeded => "not needed",
+        }
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let definition = &self.entry.definition;
+        let path = self.probe.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+        let auto = match &self.auto {
+            Verdict::Taken => "taken".to_owned(),
+            Verdict::Left(reason) => format!("no: {reason}"),
+        };
+        [
+            definition.id.clone(),
+            self.version(),
+            definition.dialect.clone(),
+            Some(sessions(definition).join(" ")).filter(|all| !all.is_empty()).unwrap_or_else(|| "-".to_owned()),
+            self.auth().to_owned(),
+            auto,
+            path,
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let definition = &self.entry.definition;
+        let (state, version, problem) = match &self.probe.state {
+            State::Installed { version } => ("installed", version.as_deref(), None),
+            State::Missing => ("missing", None, None),
+            State::Broken(reason) => ("broken", None, Some(reason)),
+        };
+        let (taken, reason) = match &self.auto {
+            Verdict::Taken => (true, None),
+            Verdict::Left(reason) => (false, Some(reason)),
+        };
+        json!({
+            "id": definition.id, "name": definition.name, "source": self.entry.source.to_string(),
+            "state": state, "version": version, "problem": problem,
+            "path": self.probe.path, "dialect": definition.dialect, "sessions": sessions(definition),
+            "auth": self.auth(), "auto": {"taken": taken, "reason": reason}, "install": definition.install,
+        })
+    }
+}
+
+/// What an agent can do with sessions.
+fn sessions(definition: &Definition) -> Vec<&'static str> {
+    let session = &definition.session;
+    let kinds = [("resume", &session.resume), ("fork", &session.fork), ("given", &session.given)];
+    kinds.into_iter().filter(|(_, form)| form.is_some()).map(|(name, _)| name).collect()
+}
+
+fn table(rows: &[Row<'_>]) -> String {
+    let head = ["AGENT", "VERSION", "DIALECT", "SESSIONS", "AUTH", "AUTO", "PATH"].map(str::to_owned);
+    let lines: Vec<[String; 7]> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..7).map(width).collect();
+    let line = |cells: &[String; 7]| {
+        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    lines.iter().map(line).collect()
+}
+
+fn show(args: &Show, catalog: &Catalog, file: FileLayer, workspace: &Path) -> Result<String, UserError> {
+    let entry = catalog.find(&args.name)?;
+    let definition = &entry.definition;
+    let adapter = file.adapter(&definition.id);
+    let settings: Settings = file.layer.settle();
+    let (agent, found) = agent::locate(definition, options(&settings, &adapter, Connection::Usual), workspace);
+    let words = if args.prompt.is_empty() { "PROMPT".to_owned() } else { args.prompt.join(" ") };
+    let new = Turn::new(&words, workspace);
+    let resume = Turn { session: Session::Resume("SESSION".to_owned()), ..new.clone() };
+    let talk = Turn { mode: Mode::Interactive, ..new.clone() };
+    let mut commands = vec![("new", agent.shell_line(&new)?)];
+    if definition.session.resume.is_some() {
+        commands.push(("resume", agent.shell_line(&resume)?));
+    }
+    if definition.interactive.is_some() {
+        commands.push(("interactive", agent.shell_line(&talk)?));
+    }
+    let path = found.ok();
+    if args.json {
+        let commands: serde_json::Map<String, Value> =
+            commands.into_iter().map(|(name, line)| (name.to_owned(), Value::String(line))).collect();
+        let whole = json!({
+            "source": entry.source.to_string(), "path": path, "definition": definition, "commands": commands,
+        });
+        return Ok(pretty(&whole));
+    }
+    Ok(page(entry, path, &commands))
+}
+
+fn page(entry: &Entry, path: Option<PathBuf>, commands: &[(&str, String)]) -> String {
+    let definition = &entry.definition;
+    let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let listed = |values: &[String]| if values.is_empty() { "none".to_owned() } else { values.join(" ") };
+    let assignments = |set: &std::collections::BTreeMap<String, String>| {
+        set.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    let stop = definition.stop.iter().map(|step| format!("{:?} {} s", step.signal, step.seconds).to_lowercase());
+    let sessions = sessions(definition).into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let mut rows = vec![
+        ("agent", format!("{} ({})", definition.id, definition.name)),
+        ("defined", entry.source.to_string()),
+        ("commands", listed(&definition.commands)),
+        ("program", path.map_or_else(|| "not found".to_owned(), |path| path.display().to_string())),
+        ("tested", optional(&definition.version.tested)),
+        ("at least", optional(&definition.version.minimum)),
+        ("install", optional(&definition.install.line)),
+        ("link", optional(&definition.install.link)),
+        ("auth", listed(&definition.auth.variables)),
+        ("login", optional(&definition.auth.login)),
+        ("dialect", definition.dialect.clone()),
+        ("sessions", listed(&sessions)),
+        ("terminal", if definition.tty { "needed".to_owned() } else { "not needed".to_owned() }),
+        ("stop", stop.chain(["kill".to_owned()]).collect::<Vec<_>>().join(", ")),
+        ("sets", listed(&assignments(&definition.environment.set))),
+        ("as root", listed(&assignments(&definition.environment.set_as_root))),
+        ("removes", listed(&definition.environment.remove)),
+    ];
+    rows.extend(definition.permission_help.clone().map(|help| ("permission", help)));
+    rows.extend(definition.pitfalls.iter().map(|pitfall| ("note", pitfall.message.clone())));
+    let rows = rows.into_iter().map(|(name, value)| format!("{name:<11} {value}\n"));
+    let commands = commands.iter().map(|(name, line)| format!("\n{name}:\n  {}\n", line.replace('\n', "\n  ")));
+    rows.chain(commands).collect()
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

@@ -1,0 +1,155 @@
+//! Which agent a run uses: named, found by itself, or any command. Settings in, an agent that can be started out.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::runtime;
+use crate::agent::definition::{Auto, When};
+use crate::agent::{
+    self, Agent, By, Catalog, Connection, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
+};
+use crate::config::{Adapter, FileLayer, Origin, Setting, Settings};
+use crate::error::UserError;
+use crate::process::StartError;
+use crate::run::start_error;
+
+/// An agent, and what to tell about it at the start.
+pub struct Chosen {
+    /// The agent.
+    pub agent: Agent,
+    /// Where its definition is written.
+    pub source: Option<Source>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// The agent that the settings ask for. With `auto` the machine is searched.
+pub fn choose(
+    settings: &Settings,
+    file: &FileLayer,
+    connection: Connection,
+    workspace: &Path,
+) -> Result<Chosen, UserError> {
+    let wishes = |name: &str| options(settings, &file.adapter(name), connection);
+    let custom = |argv: &[String], prompt| {
+        let agent = agent::custom(argv, prompt, wishes("custom"))?;
+        Ok(Chosen { agent, source: None, notices: Vec::new() })
+    };
+    match (&settings.agent_command, settings.agent.value.as_str()) {
+        (Setting { value: Some(argv), origin: Origin::Flag(_) }, _) => custom(argv, PromptForm::default()),
+        (command, "custom") => custom(command.value.as_deref().unwrap_or_default(), custom_prompt(settings)),
+        (_, "auto") => automatic(&Catalog::load(workspace)?, file, &wishes, workspace),
+        (_, name) => {
+            let catalog = Catalog::load(workspace)?;
+            let entry = catalog.find(name).map_err(|error| match &settings.agent.origin {
+                Origin::Flag(_) => error,
+                origin => UserError { message: format!("{} (from {origin})", error.message), ..error },
+            })?;
+            let (agent, found) = agent::locate(&entry.definition, wishes(name), workspace);
+            match found {
+                Ok(_) => Ok(chosen(agent, entry)),
+                Err(StartError::NotFound { .. }) => {
+                    Err(agent::not_installed(&agent, &settings.agent.origin.to_string()))
+                }
+                Err(error) => Err(start_error(&error)),
+            }
+        }
+    }
+}
+
+/// What the user wants of one agent.
+pub fn options(settings: &Settings, adapter: &Adapter, connection: Connection) -> Options {
+    let words = |setting: &Option<Setting<Vec<String>>>| setting.as_ref().map(|setting| setting.value.clone());
+    Options {
+        model: settings.model.value.clone(),
+        effort: settings.effort.value.clone(),
+        tools: settings.tools.value.clone(),
+        overrides: Overrides {
+            command: words(&adapter.command),
+            args: words(&adapter.args),
+            extra_args: words(&adapter.extra_args).unwrap_or_default(),
+            environment: adapter.env.clone(),
+        },
+        partial: match &adapter.partial {
+            Some(Setting { value: true, .. }) => Partial::On,
+            _ => Partial::Off,
+        },
+        connection,
+        user: User::current(),
+    }
+}
+
+/// How a custom agent takes its prompt.
+fn custom_prompt(settings: &Settings) -> PromptForm {
+    match settings.prompt_mode.value.as_deref() {
+        Some("arg") => PromptForm { by: By::Argument, after: settings.prompt_flag.value.iter().cloned().collect() },
+        _ => PromptForm::default(),
+    }
+}
+
+/// Why `auto` does not even look for an agent.
+pub fn passed_over(entry: &Entry, file: &FileLayer) -> Option<String> {
+    match (entry.definition.auto, file.adapter(&entry.definition.id).enabled) {
+        (Auto::No, _) => Some("only when it is named".to_owned()),
+        (Auto::Yes, Some(Setting { value: false, origin })) => Some(format!("disabled by {origin}")),
+        (Auto::Yes, _) => None,
+    }
+}
+
+/// The first that is installed and enabled.
+fn automatic(
+    catalog: &Catalog,
+    file: &FileLayer,
+    wishes: &dyn Fn(&str) -> Options,
+    workspace: &Path,
+) -> Result<Chosen, UserError> {
+    let asked: Vec<&Entry> = catalog.entries().iter().filter(|entry| passed_over(entry, file).is_none()).collect();
+    let questions =
+        asked.iter().map(|entry| (entry.definition.clone(), wishes(&entry.definition.id))).collect::<Vec<_>>();
+    match runtime()?.block_on(agent::first(questions, workspace)) {
+        Ok(index) => {
+            let entry = asked[index];
+            let (agent, found) = agent::locate(&entry.definition, wishes(&entry.definition.id), workspace);
+            found.map_err(|error| start_error(&error))?;
+            Ok(chosen(agent, entry))
+        }
+        Err(probes) => Err(none_installed(catalog, file, &asked, &probes)),
+    }
+}
+
+/// Every agent that was looked for, with its install line.
+fn none_installed(catalog: &Catalog, file: &FileLayer, asked: &[&Entry], probes: &[Probe]) -> UserError {
+    let mut message = "no agent was found; these were looked for:".to_owned();
+    for entry in catalog.entries().iter().filter(|entry| entry.definition.auto == Auto::Yes) {
+        let definition = &entry.definition;
+        let probe = asked.iter().position(|known| known.definition.id == definition.id).and_then(|at| probes.get(at));
+        let state = match (passed_over(entry, file), probe.map(|probe| &probe.state)) {
+            (Some(reason), _) => reason,
+            (None, Some(State::Broken(reason))) => reason.clone(),
+            (None, _) => "not installed".to_owned(),
+        };
+        let install = definition.install.line.as_ref().or(definition.install.link.as_ref());
+        let install = install.map_or_else(String::new, |line| format!("; install: {line}"));
+        let _ = write!(message, "\n  {:<9} {state}{install}", definition.id);
+    }
+    UserError::agent(message)
+        .hint("install one of them, or name it when it is not on PATH: `adapters.NAME.command` in `ralph.yml`")
+        .hint("try `--agent demo`, which needs nothing installed")
+        .hint("or run any command: `--agent-cmd './my-agent.sh'`")
+}
+
+fn chosen(agent: Agent, entry: &Entry) -> Chosen {
+    let definition = &entry.definition;
+    let auth = agent::auth(definition);
+    let matters = |when| match when {
+        When::Always => true,
+        When::Root => agent.options.user == User::Root,
+        When::Auth => auth == agent::Auth::Unknown,
+    };
+    let pitfalls = definition.pitfalls.iter().filter(|pitfall| matters(pitfall.when));
+    let mut notices: Vec<String> = pitfalls.map(|pitfall| pitfall.message.clone()).collect();
+    if let Source::File(path) = &entry.source {
+        notices.insert(0, format!("agent `{}` is defined by `{}`", definition.id, path.display()));
+    }
+    Chosen { agent, source: Some(entry.source.clone()), notices }
+}
