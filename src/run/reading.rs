@@ -210,6 +210,10 @@ impl Tally {
                 }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
                 Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {
+                    // An agent may go on after its terminal event, and fail then.
+                    if let Some((success @ Some(true), reason)) = &mut self.turn_end {
+                        (*success, *reason) = (Some(false), Some("it failed after it had finished".to_owned()));
+                    }
                     self.error = Some(Told { class, message, resets_at, retry_after_ms, resets });
                 }
                 _ => {}
@@ -257,6 +261,18 @@ fn join(events: &mut Vec<Event>, first: usize, messages: Messages) {
 mod tests {
     use super::*;
     use crate::event::Tag;
+
+    #[test]
+    fn a_failure_after_the_terminal_event_is_a_failure() {
+        let end = Known::TurnEnd { success: Some(true), reason: None };
+        let (class, message) = (FailureClass::Agent, "late".to_owned());
+        let error = Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
+        for (events, expected) in [(vec![error.clone(), end.clone()], Some(true)), (vec![end, error], Some(false))] {
+            let mut tally = Tally::default();
+            events.into_iter().for_each(|known| tally.see(Stream::Stdout, &known.into()));
+            assert_eq!(tally.turn_end.unwrap().0, expected);
+        }
+    }
 
     #[test]
     fn a_flood_of_lines_becomes_blocks_and_a_few_lines_stay_apart() {
