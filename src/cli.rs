@@ -58,6 +58,10 @@ pub struct Run {
     #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
     pub agent_cmd: Option<String>,
 
+    /// Give the agent a terminal, for agents that insist on one.
+    #[arg(long)]
+    pub pty: bool,
+
     /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name.
     #[arg(long, env = "RALPH_TRANSCRIPT", value_name = "DIALECT", hide_env_values = true)]
     pub transcript: Option<String>,

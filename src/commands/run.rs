@@ -14,7 +14,7 @@ use crate::journal::{Holder, Journal, Lock, LockError, Store};
 use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::prompt::Source;
-use crate::run::{Filter, Plan, Recorder, run as run_loop, start_error};
+use crate::run::{Filter, LeftBehind, Plan, Recorder, Screen, run as run_loop, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 use crate::ui::{Feed, JsonView, View};
@@ -143,6 +143,9 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Plan, UserError> {
             total: positive(timeout),
             ..Clocks::default()
         },
+        screen: if settings.pty.value { Screen::Terminal } else { Screen::Pipes },
+        left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
+        line_cap: settings.max_line_bytes.value,
         notices,
         agent,
         workspace,
@@ -180,6 +183,7 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         agent: args.agent.as_ref().map(|name| Setting::new(Some(name.clone()), from("--agent", "RALPH_AGENT", name))),
         agent_command,
         transcript,
+        pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
         timeout: args.timeout.map(|value| Setting::new(value, Origin::Flag("--timeout"))),

@@ -23,6 +23,8 @@ const KEYS: &[&str] = &[
     "cli.args",
     "cli.prompt_mode",
     "cli.prompt_flag",
+    "cli.pty",
+    "cli.leave_running",
     "event_loop.prompt_file",
     "event_loop.completion_promise",
     "event_loop.max_iterations",
@@ -34,6 +36,7 @@ const KEYS: &[&str] = &[
     "limits.idle_timeout",
     "limits.startup_timeout",
     "limits.max_wait",
+    "limits.max_line_bytes",
 ];
 
 /// What a file says, and what to warn about.
@@ -142,6 +145,12 @@ impl Reading<'_> {
                 self.out.layer.prompt_mode = Some(self.one_of(node, &full, &["arg", "stdin"])?.map(Some));
             }
             "cli.prompt_flag" => self.out.layer.prompt_flag = Some(self.text_of(node, &full)?.map(Some)),
+            "cli.pty" => self.out.layer.pty = Some(self.flag_of(node, &full)?),
+            "cli.leave_running" => self.out.layer.leave_running = Some(self.flag_of(node, &full)?),
+            "limits.max_line_bytes" => {
+                let count = self.count_of(node, &full)?;
+                self.out.layer.max_line_bytes = Some(count.map(|count| usize::try_from(count).unwrap_or(usize::MAX)));
+            }
             "event_loop.prompt_file" => {
                 let beside = |file: String| self.path.parent().unwrap_or(Path::new("")).join(file);
                 self.out.layer.prompt_file = Some(self.text_of(node, &full)?.map(|file| Some(beside(file))));
@@ -243,6 +252,13 @@ impl Reading<'_> {
             }
             Value::Whole(number) => Ok(Setting::new(number.to_string(), self.origin(node))),
             _ => Err(self.expected(node, &format!("`{key}`"), "text")),
+        }
+    }
+
+    fn flag_of(&self, node: &Node, key: &str) -> Result<Setting<bool>, UserError> {
+        match node.value {
+            Value::Flag(flag) => Ok(Setting::new(flag, self.origin(node))),
+            _ => Err(self.expected(node, &format!("`{key}`"), "true or false")),
         }
     }
 

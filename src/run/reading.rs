@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Usage};
-use crate::process::lines::DEFAULT_LINE_CAP;
 use crate::process::{Exit, Line, Lines};
 use crate::signals::Signal;
 use crate::signals::promise::{Rule, Watch};
@@ -81,6 +80,7 @@ pub struct Reading {
     authority: Authority,
     messages: Messages,
     watch: Watch,
+    line_cap: usize,
     stdout: Lines,
     stderr: Lines,
     /// Everything counted so far.
@@ -89,7 +89,7 @@ pub struct Reading {
 
 impl Reading {
     /// A reader for one iteration.
-    pub fn new(transcript: &Selected, context: &Context, rule: &Rule) -> Self {
+    pub fn new(transcript: &Selected, context: &Context, rule: &Rule, line_cap: usize) -> Self {
         let (adapter, authority, messages) = match transcript {
             Selected::Dialect(chosen) => ((chosen.adapter)(context), Authority::of(chosen.name), chosen.messages),
             Selected::Auto(expected) => (auto(expected, context), Authority::of(expected.name), expected.messages),
@@ -100,7 +100,8 @@ impl Reading {
             authority,
             messages,
             watch: Watch::new(rule.clone(), messages),
-            stdout: if transcript.name() == PLAIN.name { Lines::new(PLAIN_LINE_CAP) } else { Lines::default() },
+            line_cap,
+            stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
             stderr: Lines::default(),
             tally: Tally::default(),
         }
@@ -177,7 +178,7 @@ impl Reading {
             self.authority = Authority::of(spoken.name);
             self.messages = spoken.messages;
             self.watch.switch(spoken.messages);
-            self.stdout.set_cap(DEFAULT_LINE_CAP);
+            self.stdout.set_cap(self.line_cap);
         }
     }
 
