@@ -73,7 +73,7 @@ pub struct Run {
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub tools: Vec<String>,
 
-    /// Give the agent a terminal instead of pipes.
+    /// Give the agent a terminal, for agents that insist on one.
     #[arg(long)]
     pub pty: bool,
 

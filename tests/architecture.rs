@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Which room may know which, in the order of the pipeline. Whoever adds an arrow says why in ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("config", &["error", "nearest", "signals", "transcript", "yaml"]),
+    ("config", &["error", "nearest", "process", "signals", "transcript", "yaml"]),
     ("agent", &["error", "nearest", "process", "yaml"]),
     ("process", &["event", "nearest"]),
     ("transcript", &["event", "process"]),

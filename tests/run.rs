@@ -309,6 +309,30 @@ fn the_time_limit_of_the_run_ends_it() {
 }
 
 #[test]
+fn a_terminal_is_transparent_to_a_simple_agent() {
+    let script = Script::new().iteration(silent().prints_raw("\u{1b}[32mAll done.\u{1b}[0m\nLOOP_COMPLETE\n"));
+    let ran = Test::new().agent(script).args(&["--pty"]).run().complete().shows("AI │ All done.");
+    assert_eq!(ran.raw("1.stdout"), b"\x1b[32mAll done.\x1b[0m\nLOOP_COMPLETE\n");
+    Test::new()
+        .command("sh -c 'test -t 1 && stty size && echo LOOP_COMPLETE'")
+        .args(&["--pty"])
+        .run()
+        .complete()
+        .shows("24 80");
+}
+
+#[test]
+fn a_process_may_be_left_running() {
+    let test = Test::new().file("ralph.yml", "cli: {leave_running: true}\n");
+    let ran = test.agent(says(DONE).detaches_a_process()).run().complete().shows("left a process behind");
+    let ids = Script::process_ids(&ran.test.workspace().parent().unwrap().join("agent"));
+    let alive = ids.iter().filter_map(|id| rustix::process::Pid::from_raw(*id));
+    let alive: Vec<_> = alive.filter(|pid| rustix::process::test_kill_process(*pid).is_ok()).collect();
+    assert_eq!(alive.len(), 1, "the one that was detached");
+    rustix::process::kill_process(alive[0], Signal::KILL).unwrap();
+}
+
+#[test]
 fn what_an_agent_leaves_behind_is_stopped_and_named() {
     let ran = Test::new().agent(says(DONE).detaches_a_process()).run().complete().shows("left a process behind");
     let ids = Script::process_ids(&ran.test.workspace().parent().unwrap().join("agent"));

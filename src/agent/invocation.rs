@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::definition::{By, PromptForm, SessionForm, Signal, Step};
-use super::{Agent, Connection, Partial, User};
+use super::{Agent, Partial, User};
 use crate::error::UserError;
 use crate::process::{Environment, Invocation, Link, PrivateFile, Size, Stdin, StopStep, UnixSignal};
 
@@ -134,12 +134,12 @@ impl Agent {
                 Stdin::Null
             }
         };
-        let terminal = self.definition.tty || self.options.connection == Connection::Terminal;
+        let terminal = self.definition.tty || turn.mode == Mode::Interactive;
         Ok(Invocation {
             args: args.into_iter().map(Into::into).collect(),
             env: self.environment(turn),
             stdin,
-            link: if terminal || turn.mode == Mode::Interactive { Link::Pty(TERMINAL) } else { Link::Pipe },
+            link: if terminal { Link::Pty(TERMINAL) } else { Link::Pipe },
             stop: self.definition.stop.iter().map(|step| stop_step(*step)).collect(),
             files,
             ..Invocation::new(&self.program, turn.workspace)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::definition::{Definition, of_command};
+use crate::agent::definition::{Definition, Interactive, of_command};
 use crate::agent::{Options, Overrides};
 
 fn agent(change: impl FnOnce(&mut Definition), options: Options) -> Agent {
@@ -71,13 +71,13 @@ fn a_prompt_in_a_file_is_there_as_long_as_the_process_and_only_for_us() {
 }
 
 #[test]
-fn a_terminal_is_given_where_the_file_or_the_user_says_so() {
-    let link = |agent: Agent| agent.invocation(&turn("x")).unwrap().link;
-    let usual = |_: &mut Definition| {};
-    assert_eq!(link(agent(usual, Options::default())), Link::Pipe);
-    assert_eq!(link(agent(|definition| definition.tty = true, Options::default())), Link::Pty(TERMINAL));
-    let asked = Options { connection: Connection::Terminal, ..Options::default() };
-    assert_eq!(link(agent(usual, asked)), Link::Pty(TERMINAL));
+fn a_terminal_is_given_where_the_file_says_so_or_a_person_is_there() {
+    let link = |agent: Agent, turn: Turn<'_>| agent.invocation(&turn).unwrap().link;
+    let usual = |definition: &mut Definition| definition.interactive = Some(Interactive::default());
+    assert_eq!(link(agent(usual, Options::default()), turn("x")), Link::Pipe);
+    assert_eq!(link(agent(|definition| definition.tty = true, Options::default()), turn("x")), Link::Pty(TERMINAL));
+    let talk = Turn { mode: Mode::Interactive, ..turn("x") };
+    assert_eq!(link(agent(usual, Options::default()), talk), Link::Pty(TERMINAL));
 }
 
 #[test]

@@ -42,8 +42,6 @@ pub struct Options {
     pub overrides: Overrides,
     /// Words as they come, or whole messages.
     pub partial: Partial,
-    /// Whether it gets a terminal.
-    pub connection: Connection,
     /// Who it runs as.
     pub user: User,
 }
@@ -69,16 +67,6 @@ pub enum Partial {
     Off,
     /// As they come, where the agent can.
     On,
-}
-
-/// What an agent's output is connected to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Connection {
-    /// Pipes, unless its file says that it needs a terminal.
-    #[default]
-    Usual,
-    /// A terminal.
-    Terminal,
 }
 
 /// Who an agent runs as.

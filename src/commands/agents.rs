@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::choose::{options, passed_over};
 use super::run::working_directory;
 use super::runtime;
-use crate::agent::{self, Auth, Catalog, Connection, Definition, Entry, Mode, Probe, Session, State, Turn};
+use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
 use crate::cli::{Agents, AgentsAction, Show};
 use crate::config::{self, FileLayer, Layer, Settings};
 use crate::error::UserError;
@@ -49,7 +49,7 @@ fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<
     let settings = Layer::default().settle();
     let questions = catalog.entries().iter().map(|entry| {
         let adapter = file.adapter(&entry.definition.id);
-        (entry.definition.clone(), options(&settings, &adapter, Connection::Usual))
+        (entry.definition.clone(), options(&settings, &adapter))
     });
     process::protect(process::own_program());
     let probes = runtime()?.block_on(agent::probe_all(questions.collect(), workspace));
@@ -150,7 +150,7 @@ fn show(args: &Show, catalog: &Catalog, file: FileLayer, workspace: &Path) -> Re
     let definition = &entry.definition;
     let adapter = file.adapter(&definition.id);
     let settings: Settings = file.layer.settle();
-    let (agent, found) = agent::locate(definition, options(&settings, &adapter, Connection::Usual), workspace);
+    let (agent, found) = agent::locate(definition, options(&settings, &adapter), workspace);
     let words = if args.prompt.is_empty() { "PROMPT".to_owned() } else { args.prompt.join(" ") };
     let new = Turn::new(&words, workspace);
     let resume = Turn { session: Session::Resume("SESSION".to_owned()), ..new.clone() };

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::runtime;
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
-    self, Agent, By, Catalog, Connection, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
+    self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
 };
 use crate::config::{Adapter, FileLayer, Origin, Setting, Settings};
 use crate::error::UserError;
@@ -24,13 +24,8 @@ pub struct Chosen {
 }
 
 /// The agent that the settings ask for. With `auto` the machine is searched.
-pub fn choose(
-    settings: &Settings,
-    file: &FileLayer,
-    connection: Connection,
-    workspace: &Path,
-) -> Result<Chosen, UserError> {
-    let wishes = |name: &str| options(settings, &file.adapter(name), connection);
+pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Chosen, UserError> {
+    let wishes = |name: &str| options(settings, &file.adapter(name));
     let custom = |argv: &[String], prompt| {
         let agent = agent::custom(argv, prompt, wishes("custom"))?;
         Ok(Chosen { agent, source: None, notices: Vec::new() })
@@ -58,7 +53,7 @@ pub fn choose(
 }
 
 /// What the user wants of one agent.
-pub fn options(settings: &Settings, adapter: &Adapter, connection: Connection) -> Options {
+pub fn options(settings: &Settings, adapter: &Adapter) -> Options {
     let words = |setting: &Option<Setting<Vec<String>>>| setting.as_ref().map(|setting| setting.value.clone());
     Options {
         model: settings.model.value.clone(),
@@ -74,7 +69,6 @@ pub fn options(settings: &Settings, adapter: &Adapter, connection: Connection) -
             Some(Setting { value: true, .. }) => Partial::On,
             _ => Partial::Off,
         },
-        connection,
         user: User::current(),
     }
 }

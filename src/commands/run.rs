@@ -8,7 +8,7 @@ use super::choose::{Chosen, choose};
 use super::dry_run;
 use super::looks::line_view;
 use super::runtime;
-use crate::agent::{Agent, Connection, Source as DefinedBy, Turn};
+use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::{Output, Run};
 use crate::config::{self, Layer, Origin, Setting, Settings};
 use crate::error::{UserError, io_reason};
@@ -16,7 +16,7 @@ use crate::journal::{Holder, Journal, Lock, LockError, Store};
 use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::prompt::Source;
-use crate::run::{Filter, Plan, Recorder, run as run_loop, start_error};
+use crate::run::{Filter, LeftBehind, Plan, Recorder, Screen, run as run_loop, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 use crate::ui::{Feed, JsonView, View};
@@ -126,8 +126,7 @@ struct Planned {
 fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let mut settings = flags(args)?.over(file.layer.clone()).settle();
-    let connection = if args.pty { Connection::Terminal } else { Connection::Usual };
-    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, connection, &workspace)?;
+    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
     if let (Origin::Default, Some(timeout)) = (&settings.timeout.origin, file.adapter(agent.id()).timeout) {
         settings.timeout = timeout;
     }
@@ -160,6 +159,9 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
             total: positive(settings.timeout.value),
             ..Clocks::default()
         },
+        screen: if settings.pty.value { Screen::Terminal } else { Screen::Pipes },
+        left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
+        line_cap: settings.max_line_bytes.value,
         notices,
         agent,
         workspace,
@@ -201,6 +203,7 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
         tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
         transcript,
+        pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
         timeout: args.timeout.map(|value| Setting::new(value, Origin::Flag("--timeout"))),

@@ -26,6 +26,8 @@ const KEYS: &[&str] = &[
     "cli.model",
     "cli.effort",
     "cli.tools",
+    "cli.pty",
+    "cli.leave_running",
     "event_loop.prompt_file",
     "event_loop.completion_promise",
     "event_loop.max_iterations",
@@ -37,6 +39,7 @@ const KEYS: &[&str] = &[
     "limits.idle_timeout",
     "limits.startup_timeout",
     "limits.max_wait",
+    "limits.max_line_bytes",
 ];
 
 /// What a file says, and what to warn about.
@@ -184,6 +187,12 @@ impl Reading<'_> {
                 self.out.layer.prompt_mode = Some(self.one_of(node, &full, &["arg", "stdin"])?.map(Some));
             }
             "cli.prompt_flag" => self.out.layer.prompt_flag = Some(self.text_of(node, &full)?.map(Some)),
+            "cli.pty" => self.out.layer.pty = Some(self.flag_of(node, &full)?),
+            "cli.leave_running" => self.out.layer.leave_running = Some(self.flag_of(node, &full)?),
+            "limits.max_line_bytes" => {
+                let count = self.count_of(node, &full)?;
+                self.out.layer.max_line_bytes = Some(count.map(|count| usize::try_from(count).unwrap_or(usize::MAX)));
+            }
             "event_loop.prompt_file" => {
                 let beside = |file: String| self.path.parent().unwrap_or(Path::new("")).join(file);
                 self.out.layer.prompt_file = Some(self.text_of(node, &full)?.map(|file| Some(beside(file))));

@@ -56,6 +56,18 @@ trait Shown {
     fn shown(&self) -> String;
 }
 
+impl Shown for bool {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for usize {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Shown for u32 {
     fn shown(&self) -> String {
         self.to_string()
@@ -181,6 +193,12 @@ settings! {
     idle_timeout: Duration = Duration::from_secs(600);
     /// The longest silence before its first byte.
     startup_timeout: Duration = Duration::from_secs(300);
+    /// Whether the agent gets a terminal.
+    pty: bool = false;
+    /// Whether processes that an agent leaves behind go on.
+    leave_running: bool = false;
+    /// The longest line that is handed on in one part.
+    max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
     /// How many failed iterations in a row end the run.
     max_consecutive_failures: u32 = 5;
     /// The longest total wait for rate limits.

@@ -1,7 +1,7 @@
 //! Writing events: the same JSON as serde's, faster where it counts. Words and tool output are nearly all of a
 //! transcript, and nearly none of their characters need an escape.
 
-use super::{Event, Tag, ToolRef};
+use super::{Event, Status, Tag, ToolEnd, ToolRef, ToolStart};
 
 impl Event {
     /// Appends the event as one JSON object, without a newline.
@@ -26,15 +26,44 @@ impl Event {
                 write_string(text, out);
                 close(*delta, parent.as_deref(), out);
             }
-            // A map of strings and numbers: there is nothing that serde could refuse.
-            other => {
-                let start = out.len();
-                if serde_json::to_writer(&mut *out, other).is_err() {
-                    out.truncate(start);
-                    out.extend_from_slice(br#"{"type":"meta","meta":{"kind":"warning","message":"unwritable event"}}"#);
+            Self::ToolStart { tool: ToolStart { id, name, input }, parent } => {
+                out.extend_from_slice(br#"{"type":"tool_start","tool":{"id":"#);
+                write_string(id, out);
+                out.extend_from_slice(br#","name":"#);
+                write_string(name, out);
+                if let Some(input) = input {
+                    out.extend_from_slice(br#","input":"#);
+                    write_by_serde(input, out);
                 }
+                out.push(b'}');
+                close(false, parent.as_deref(), out);
             }
+            Self::ToolEnd { tool: ToolEnd { id, status, duration_ms }, parent } => {
+                out.extend_from_slice(br#"{"type":"tool_end","tool":{"id":"#);
+                write_string(id, out);
+                out.extend_from_slice(match status {
+                    Status::Ok => br#","status":"ok""#,
+                    Status::Fail => br#","status":"fail""#,
+                    Status::Unknown => br#","status":"unknown""#,
+                });
+                if let Some(duration) = duration_ms {
+                    out.extend_from_slice(br#","duration_ms":"#);
+                    write_by_serde(duration, out);
+                }
+                out.push(b'}');
+                close(false, parent.as_deref(), out);
+            }
+            Self::Usage { .. } | Self::Meta { .. } => write_by_serde(self, out),
         }
+    }
+}
+
+/// Maps with text as keys, text and numbers: there is nothing in them that could not be written.
+fn write_by_serde(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
     }
 }
 

@@ -186,6 +186,9 @@ pub struct Receipt {
     /// Processes the agent left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,
+    /// True when they were left running, false when they were stopped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_running: bool,
 }
 
 #[derive(Deserialize)]

@@ -4,12 +4,22 @@ use std::path::PathBuf;
 
 use rustix::process::{Signal, getpid, kill_process};
 
+use super::Size;
+
 /// This program, for starting it once more; on Linux even when its file was replaced by a newer one meanwhile.
 pub fn own_program() -> PathBuf {
     if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
     } else {
         std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ralph"))
+    }
+}
+
+/// The size of the terminal on standard output; a usual one where there is none.
+pub fn terminal_size() -> Size {
+    match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => Size { rows: size.ws_row, columns: size.ws_col },
+        _ => Size { rows: 24, columns: 80 },
     }
 }
 

@@ -53,6 +53,7 @@ pub struct Interrupts {
     term: Signal,
     hup: Signal,
     stop: Signal,
+    resized: Signal,
     count: u32,
     /// The first one; it decides how ralph dies.
     first: Option<Interrupt>,
@@ -65,6 +66,8 @@ pub enum Came {
     Interrupt(Interrupt, Action),
     /// Ctrl-Z.
     Suspend,
+    /// The terminal has another size.
+    Resized,
 }
 
 impl Interrupts {
@@ -75,6 +78,7 @@ impl Interrupts {
             term: signal(SignalKind::terminate())?,
             hup: signal(SignalKind::hangup())?,
             stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
+            resized: signal(SignalKind::window_change())?,
             count: 0,
             first: None,
         })
@@ -87,6 +91,7 @@ impl Interrupts {
             _ = self.term.recv() => Interrupt::Term,
             _ = self.hup.recv() => Interrupt::Hup,
             _ = self.stop.recv() => return Came::Suspend,
+            _ = self.resized.recv() => return Came::Resized,
         };
         self.first.get_or_insert(interrupt);
         self.count += 1;

@@ -35,6 +35,8 @@ pub struct Iteration<'a> {
     pub transcript: &'a Selected,
     /// What the adapter is told.
     pub context: Context,
+    /// The longest line that is handed on in one part.
+    pub line_cap: usize,
     /// The completion rule.
     pub rule: &'a Rule,
     /// Where the raw bytes go.
@@ -84,7 +86,8 @@ impl Iteration<'_> {
             Selected::Command(argv) => Some(Filter::start(argv, self.workspace)?),
             Selected::Dialect(_) | Selected::Auto(_) => None,
         };
-        let mut reading = Reading::new(self.transcript, &self.context, self.rule);
+        let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
+        let left_running = self.invocation.leave_running;
         let mut process =
             process::start(self.invocation, self.clocks).map_err(|error| super::explain::start_error(&error))?;
         recorder.fact(Fact::IterationStart {
@@ -119,6 +122,8 @@ impl Iteration<'_> {
                     record(recorder, self.number, Stream::Stdout, &mut events)?;
                 }
                 Next::Came(Came::Suspend) => suspend(&mut process),
+                // A terminal that is gone meanwhile needs no size.
+                Next::Came(Came::Resized) => drop(process.resize(process::terminal_size())),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;
                     let done = match action {
@@ -150,6 +155,7 @@ impl Iteration<'_> {
             record(recorder, self.number, from, &mut rest)?;
         }
         let mut played = played(self.number, reading, &ended, interrupted);
+        played.receipt.left_running = left_running;
         played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
         Ok(played)
     }
@@ -195,6 +201,7 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         tools_failed: tally.tools_failed,
         unparsed: tally.unparsed,
         session: tally.session,
+        left_running: false,
         left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),
     };
     Played {

@@ -27,7 +27,7 @@ use crate::agent::{Agent, Turn};
 use crate::error::{UserError, exit_code};
 use crate::event::Usage;
 use crate::journal::{Fact, Outcome, RunDirectory, record::VERSION};
-use crate::process::Clocks;
+use crate::process::{self, Clocks, Link};
 use crate::signals::Signal;
 use crate::signals::promise::Rule;
 use crate::transcript::{Context, Selected};
@@ -51,8 +51,32 @@ pub struct Plan {
     pub policy: Policy,
     /// The clocks of one iteration.
     pub clocks: Clocks,
+    /// What its output is connected to.
+    pub screen: Screen,
+    /// What becomes of processes that an agent leaves behind.
+    pub left_behind: LeftBehind,
+    /// The longest line that is handed on in one part.
+    pub line_cap: usize,
     /// Things to tell at the start, such as warnings of the configuration.
     pub notices: Vec<String>,
+}
+
+/// What an agent's output is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screen {
+    /// Pipes: standard output and standard error stay apart.
+    Pipes,
+    /// A terminal of its own, as large as the user's.
+    Terminal,
+}
+
+/// What becomes of processes that an agent leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftBehind {
+    /// They are stopped, and named.
+    Stop,
+    /// They go on, and are named.
+    Leave,
 }
 
 /// How a run ended.
@@ -229,10 +253,16 @@ impl Looping<'_> {
             Some(total) if total < left => (total, TotalClock::Iteration),
             _ => (left, TotalClock::Run),
         };
+        let mut invocation = plan.agent.invocation(&turn)?;
+        if plan.screen == Screen::Terminal {
+            invocation.link = Link::Pty(process::terminal_size());
+        }
+        invocation.leave_running |= plan.left_behind == LeftBehind::Leave;
         Ok(Iteration {
             number,
             of: plan.policy.max_iterations,
-            invocation: plan.agent.invocation(&turn)?,
+            invocation,
+            line_cap: plan.line_cap,
             clocks: Clocks { total: Some(total), ..plan.clocks },
             total_clock: clock,
             prompt_bytes: prompt.len(),
@@ -271,6 +301,7 @@ async fn wait(
             biased;
             came = interrupts.next() => match came {
                 Came::Suspend => crate::process::suspend_self(),
+                Came::Resized => {}
                 Came::Interrupt(interrupt, _) => {
                     let unix_signal = interrupt.name().to_owned();
                     recorder.fact(Fact::Interrupt { unix_signal, action: "ended the run between iterations".into() })?;

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Usage};
-use crate::process::lines::DEFAULT_LINE_CAP;
 use crate::process::{Exit, Line, Lines};
 use crate::signals::Signal;
 use crate::signals::promise::{Rule, Watch};
@@ -81,6 +80,7 @@ pub struct Reading {
     authority: Authority,
     messages: Messages,
     watch: Watch,
+    line_cap: usize,
     stdout: Lines,
     stderr: Lines,
     /// Everything counted so far.
@@ -89,7 +89,7 @@ pub struct Reading {
 
 impl Reading {
     /// A reader for one iteration.
-    pub fn new(transcript: &Selected, context: &Context, rule: &Rule) -> Self {
+    pub fn new(transcript: &Selected, context: &Context, rule: &Rule, line_cap: usize) -> Self {
         let (adapter, authority, messages) = match transcript {
             Selected::Dialect(chosen) => ((chosen.adapter)(context), Authority::of(chosen.name), chosen.messages),
             Selected::Auto(expected) => (auto(expected, context), Authority::of(expected.name), expected.messages),
@@ -100,7 +100,8 @@ impl Reading {
             authority,
             messages,
             watch: Watch::new(rule.clone(), messages),
-            stdout: if transcript.name() == PLAIN.name { Lines::new(PLAIN_LINE_CAP) } else { Lines::default() },
+            line_cap,
+            stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
             stderr: Lines::default(),
             tally: Tally::default(),
         }
@@ -177,7 +178,7 @@ impl Reading {
             self.authority = Authority::of(spoken.name);
             self.messages = spoken.messages;
             self.watch.switch(spoken.messages);
-            self.stdout.set_cap(DEFAULT_LINE_CAP);
+            self.stdout.set_cap(self.line_cap);
         }
     }
 
@@ -210,6 +211,10 @@ impl Tally {
                 }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
                 Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {
+                    // An agent may go on after its terminal event, and fail then.
+                    if let Some((success @ Some(true), reason)) = &mut self.turn_end {
+                        (*success, *reason) = (Some(false), Some("it failed after it had finished".to_owned()));
+                    }
                     self.error = Some(Told { class, message, resets_at, retry_after_ms, resets });
                 }
                 _ => {}
@@ -257,6 +262,18 @@ fn join(events: &mut Vec<Event>, first: usize, messages: Messages) {
 mod tests {
     use super::*;
     use crate::event::Tag;
+
+    #[test]
+    fn a_failure_after_the_terminal_event_is_a_failure() {
+        let end = Known::TurnEnd { success: Some(true), reason: None };
+        let (class, message) = (FailureClass::Agent, "late".to_owned());
+        let error = Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
+        for (events, expected) in [(vec![error.clone(), end.clone()], Some(true)), (vec![end, error], Some(false))] {
+            let mut tally = Tally::default();
+            events.into_iter().for_each(|known| tally.see(Stream::Stdout, &known.into()));
+            assert_eq!(tally.turn_end.unwrap().0, expected);
+        }
+    }
 
     #[test]
     fn a_flood_of_lines_becomes_blocks_and_a_few_lines_stay_apart() {

@@ -319,7 +319,8 @@ impl<W: Write> LineView<W> {
                     self.system(&format!("{lines} not understood, see the raw file"), Ink::Warn)?;
                 }
                 receipt.left_behind.iter().try_for_each(|stray| {
-                    self.system(&format!("the agent left a process behind, which was stopped: {stray}"), Ink::Warn)
+                    let fate = if receipt.left_running { "goes on" } else { "was stopped" };
+                    self.system(&format!("the agent left a process behind, which {fate}: {stray}"), Ink::Warn)
                 })
             }
             Fact::Decision { verdict, reason, wait_ms } => match (verdict.as_str(), wait_ms) {
