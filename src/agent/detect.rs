@@ -12,8 +12,12 @@ use super::{Agent, Options, Turn};
 use crate::error::UserError;
 use crate::process::{self, Clocks, Exit, Invocation, Output, StartError, Stdin, StopStep, Stream, UnixSignal};
 
-/// The longest that a program may take to say its version. The slowest known take five seconds when they are cold.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// The longest that a program may take to say its version. The slowest known take five seconds when they are cold,
+/// and three times as long when all others are asked too on a small machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Some agents write `{}` where a login will be.
+const EMPTY_FILE: u64 = 4;
 
 /// As much as a version may say.
 const LONGEST_ANSWER: usize = 16 * 1024;
@@ -59,10 +63,13 @@ pub fn auth(definition: &Definition) -> Auth {
         return Auth::NotNeeded;
     }
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let exists = |file: &String| match (file.strip_prefix("~/"), &home) {
-        (Some(rest), Some(home)) => home.join(rest).exists(),
-        (Some(_), None) => false,
-        (None, _) => Path::new(file).exists(),
+    let exists = |file: &String| {
+        let path = match (file.strip_prefix("~/"), &home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_), None) => return false,
+            (None, _) => PathBuf::from(file),
+        };
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > EMPTY_FILE)
     };
     let is_set = |name: &String| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if auth.variables.iter().any(is_set) || auth.files.iter().any(exists) { Auth::Seen } else { Auth::Unknown }
@@ -127,20 +134,21 @@ async fn ask(call: Invocation, patience: Duration) -> State {
         Ok(process) => process,
         Err(error) => return State::Broken(error.to_string()),
     };
-    let mut said = Vec::new();
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     loop {
         match process.next().await {
-            Output::Bytes { from: Stream::Stdout, bytes } => {
+            Output::Bytes { from, bytes } => {
+                let said = if from == Stream::Stdout { &mut stdout } else { &mut stderr };
                 let room = LONGEST_ANSWER.saturating_sub(said.len());
                 said.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
-            Output::Bytes { .. } => {}
             Output::Ended(ended) if ended.stopped.is_some() => {
                 return State::Broken(format!("it did not say its version within {} s", patience.as_secs()));
             }
             Output::Ended(ended) => {
                 return match ended.exit {
-                    Exit::Code(0) => State::Installed { version: version(&String::from_utf8_lossy(&said)) },
+                    // Some say it on standard error.
+                    Exit::Code(0) => State::Installed { version: version(&stdout).or_else(|| version(&stderr)) },
                     Exit::Code(code) => State::Broken(format!("asked for its version, it ended with exit code {code}")),
                     Exit::Signal(signal) => {
                         State::Broken(format!("asked for its version, it was ended by Unix signal {signal}"))
@@ -152,8 +160,9 @@ async fn ask(call: Invocation, patience: Duration) -> State {
 }
 
 /// The first word that looks like a version.
-fn version(said: &str) -> Option<String> {
-    said.split_whitespace()
+fn version(said: &[u8]) -> Option<String> {
+    String::from_utf8_lossy(said)
+        .split_whitespace()
         .map(|word| word.trim_start_matches('v').trim_matches(|c: char| !c.is_ascii_alphanumeric()))
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
         .map(str::to_owned)

@@ -56,7 +56,7 @@ fn versions_are_read_as_the_agents_say_them() {
         ("no idea\n", None),
         ("", None),
     ] {
-        assert_eq!(version(said).as_deref(), expected, "{said}");
+        assert_eq!(version(said.as_bytes()).as_deref(), expected, "{said}");
     }
 }
 
@@ -69,6 +69,7 @@ fn what_is_missing_broken_or_mute_is_told_apart() {
         machine.program("failing", "echo 1.2.3; exit 7"),
         machine.program("waiting", "exec /bin/sleep 600"),
         machine.program("reading", "read answer; echo 4.5.6"),
+        machine.program("aside", "echo 7.8.9 >&2"),
     ];
     let states = machine.states(agents, Duration::from_secs(3));
     assert_eq!(states[0], installed("1.2.3"));
@@ -76,6 +77,7 @@ fn what_is_missing_broken_or_mute_is_told_apart() {
     assert_eq!(states[2], State::Broken("asked for its version, it ended with exit code 7".to_owned()));
     assert_eq!(states[3], State::Broken("it did not say its version within 3 s".to_owned()));
     assert_eq!(states[4], installed("4.5.6"), "its standard input is closed");
+    assert_eq!(states[5], installed("7.8.9"), "standard error is heard too");
 }
 
 #[test]
@@ -117,4 +119,17 @@ fn a_candidate_that_is_there_wins_over_an_earlier_one_that_is_not() {
     let (agent, found) = locate(&definition, options, machine.0.path());
     assert_eq!(found.unwrap(), machine.0.path().join("second"));
     assert_eq!(agent.program, machine.0.path().join("second").into_os_string());
+}
+
+#[test]
+fn a_login_is_seen_by_a_file_that_holds_something() {
+    let machine = Machine::new();
+    let file = machine.0.path().join("auth.json");
+    let (mut definition, _) = machine.definition("agent");
+    definition.auth.files = vec![file.display().to_string()];
+    assert_eq!(auth(&definition), Auth::Unknown);
+    std::fs::write(&file, "{}").unwrap();
+    assert_eq!(auth(&definition), Auth::Unknown, "an empty file is no login");
+    std::fs::write(&file, "{\"key\": \"dummy\"}").unwrap();
+    assert_eq!(auth(&definition), Auth::Seen);
 }
