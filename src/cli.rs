@@ -50,8 +50,8 @@ pub struct Run {
     #[arg(short = 'P', long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
 
-    /// The agent to run: `demo`, or `custom` for the command in `ralph.yml`.
-    #[arg(long, env = "RALPH_AGENT", value_name = "NAME", hide_env_values = true)]
+    /// The agent to run: `demo`, or `custom` for the command in `ralph.yml` [env: `RALPH_AGENT`].
+    #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
     /// Run this command as the agent; it gets the prompt on standard input.
@@ -62,8 +62,8 @@ pub struct Run {
     #[arg(long)]
     pub pty: bool,
 
-    /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name.
-    #[arg(long, env = "RALPH_TRANSCRIPT", value_name = "DIALECT", hide_env_values = true)]
+    /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name [env: `RALPH_TRANSCRIPT`].
+    #[arg(long, value_name = "DIALECT")]
     pub transcript: Option<String>,
 
     /// Read the agent's output with this command: raw lines in, RTF1 lines out.
@@ -195,7 +195,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok()),
     };
     match parsed {
-        Some(duration) if !duration.is_zero() => Ok(duration),
+        // A year is for ever, and sums of such times do not overflow.
+        Some(duration) if !duration.is_zero() => Ok(duration.min(Duration::from_secs(365 * 24 * 3600))),
         Some(_) => Err("must be more than 0".to_owned()),
         None => Err("expected a time such as `90s`, `30m` or `1h30m`".to_owned()),
     }
