@@ -21,7 +21,7 @@ use crate::process::{self, Clocks, Ended, Exit, Invocation, Output, Process, Sta
 /// How long the command may take to read more while there is more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long it may take to finish after it has been given everything.
+/// The same once the agent has ended; and how long it may take to finish after it has been given everything.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// How much is given at once.
@@ -104,6 +104,7 @@ impl Filter {
     /// There will be no more bytes.
     pub fn complete(&mut self) {
         self.complete = true;
+        self.deadline = Instant::now() + LAST_WORDS;
         self.close_when_given();
     }
 
@@ -155,7 +156,7 @@ impl Filter {
             Step::Written(Ok(count)) => {
                 self.given += count as u64;
                 self.chunk.drain(..count);
-                self.deadline = Instant::now() + PATIENCE;
+                self.deadline = Instant::now() + if self.complete { LAST_WORDS } else { PATIENCE };
                 self.close_when_given();
                 Did::Took
             }
@@ -166,7 +167,7 @@ impl Filter {
                 Did::Took
             }
             Step::Late => {
-                let what = if self.input.is_some() { "did not read for 60 s" } else { "did not end within 10 s" };
+                let what = if self.input.is_some() { "did not read on" } else { "did not end" };
                 self.done = true;
                 self.input = None;
                 self.process.stop(StopReason::Idle);

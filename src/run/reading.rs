@@ -272,7 +272,9 @@ mod tests {
         let error = Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
         for (events, expected) in [(vec![error.clone(), end.clone()], Some(true)), (vec![end, error], Some(false))] {
             let mut tally = Tally::default();
-            events.into_iter().for_each(|known| tally.see(Stream::Stdout, &known.into()));
+            for known in events {
+                tally.see(Stream::Stdout, &known.into());
+            }
             assert_eq!(tally.turn_end.unwrap().0, expected);
         }
     }

@@ -33,6 +33,7 @@ fn tool() -> [Event; 2] {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn the_last_line_of_one_message() {
     let rule = Rule::new(None, Match::LastLine);
     for (text, expected) in [
