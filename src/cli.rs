@@ -53,8 +53,8 @@ pub struct Run {
     pub prompt_file: Option<PathBuf>,
 
     /// The agent to run: a name that `ralph agents` shows, `auto` for the first that is installed, or `custom` for the
-    /// command in `ralph.yml` [default: auto].
-    #[arg(long, env = "RALPH_AGENT", value_name = "NAME", hide_env_values = true)]
+    /// command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
+    #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
     /// Run this command as the agent; it gets the prompt on standard input.
@@ -81,8 +81,8 @@ pub struct Run {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name.
-    #[arg(long, env = "RALPH_TRANSCRIPT", value_name = "DIALECT", hide_env_values = true)]
+    /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name [env: `RALPH_TRANSCRIPT`].
+    #[arg(long, value_name = "DIALECT")]
     pub transcript: Option<String>,
 
     /// Read the agent's output with this command: raw lines in, RTF1 lines out.
@@ -255,7 +255,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok()),
     };
     match parsed {
-        Some(duration) if !duration.is_zero() => Ok(duration),
+        // A year is for ever, and sums of such times do not overflow.
+        Some(duration) if !duration.is_zero() => Ok(duration.min(Duration::from_secs(365 * 24 * 3600))),
         Some(_) => Err("must be more than 0".to_owned()),
         None => Err("expected a time such as `90s`, `30m` or `1h30m`".to_owned()),
     }

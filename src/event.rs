@@ -206,7 +206,7 @@ impl Usage {
 
     /// The total as reported, or the sum of both sides when both are known.
     pub fn total_or_sum(&self) -> Option<u64> {
-        self.total_tokens.or_else(|| Some(self.prompt_tokens? + self.completion_tokens?))
+        self.total_tokens.or_else(|| Some(self.prompt_tokens?.saturating_add(self.completion_tokens?)))
     }
 
     /// True when nothing is known.

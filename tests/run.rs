@@ -45,7 +45,8 @@ fn a_replan_ends_it_with_3() {
 #[test]
 fn a_marker_with_a_bad_exit_code_does_not_count_and_the_agent_is_told() {
     let ran = Test::new().agent(says(DONE).exits(1)).args(&["-n", "2"]).run().exits(1);
-    assert!(ran.heard(1).contains("did not count, because the iteration failed"));
+    assert!(ran.heard(1).contains("did not count: the iteration failed"));
+    assert_eq!(ran.facts("signal")[0]["signal"], "near_miss");
 }
 
 #[test]

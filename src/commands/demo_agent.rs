@@ -117,11 +117,12 @@ impl Player {
         self.think("Both mistakes should be gone. Run the test, then commit.").await?;
         Self::todo([TodoStatus::Done, TodoStatus::Done, TodoStatus::InProgress])?;
         let passed = self.shell("sh test.sh").await?;
-        self.shell("git add -A && git commit -q -m 'Mend the greeting' && git log --oneline").await?;
+        let committed = self.shell("git add -A && git commit -q -m 'Mend the greeting' && git log --oneline").await?;
         Self::todo([TodoStatus::Done; 3])?;
         let marker = self.marker.clone();
         if passed {
-            self.say(&format!("All checks pass, and the change is committed.\n\n{marker}")).await
+            let change = if committed { "the change is committed" } else { "the change is not committed" };
+            self.say(&format!("All checks pass, and {change}.\n\n{marker}")).await
         } else {
             self.say("The test still fails.").await
         }

@@ -18,11 +18,11 @@ use crate::run::decide::Policy;
 use crate::run::prompt::Source;
 use crate::run::{Filter, LeftBehind, Plan, Recorder, Screen, run as run_loop, start_error};
 use crate::signals::promise::Rule;
-use crate::transcript::{Choice, Selected, names, select};
-use crate::ui::{Feed, JsonView, View};
+use crate::transcript::{Choice, PLAIN, Selected, names, select};
+use crate::ui::{Feed, JsonView, Shown, View};
 
-/// How long the view may take to show the rest when the run is over.
-const LAST_LINES: Duration = Duration::from_secs(2);
+/// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
+const LAST_LINES: Duration = Duration::from_secs(60);
 
 /// Runs the loop and gives its exit code.
 pub fn run(args: &Run) -> Result<u8, UserError> {
@@ -70,8 +70,13 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
     let mut recorder = Recorder::new(journal, Box::new(move |appended| observer.borrow_mut().send(appended)));
     let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder));
     drop(recorder);
-    if let Some(feed) = std::rc::Rc::into_inner(feed) {
-        feed.into_inner().finish(LAST_LINES);
+    process::restore_signals();
+    if let Some(feed) = std::rc::Rc::into_inner(feed)
+        && feed.into_inner().finish(LAST_LINES) == Shown::InPart
+    {
+        let mut stderr = std::io::stderr();
+        let place = directory.path.display();
+        let _ = writeln!(stderr, "warning: not everything could be shown; everything that happened is in `{place}`");
     }
     let finished = finished?;
     drop(lock);
@@ -142,6 +147,7 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
         Filter::check(argv, &workspace)?;
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
     }
+    let is_plain = transcript.name() == PLAIN.name;
     let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);
     let plan = Plan {
         transcript,
@@ -154,7 +160,8 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
             max_wait: settings.max_wait.value,
         },
         clocks: Clocks {
-            startup: positive(settings.startup_timeout.value),
+            // An agent of plain text may say nothing until it is done: only its silence without work counts.
+            startup: positive(settings.startup_timeout.value).filter(|_| !is_plain),
             idle: positive(settings.idle_timeout.value),
             total: positive(settings.timeout.value),
             ..Clocks::default()
@@ -171,21 +178,25 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
 
 /// What flags and environment say. clap has read both; it cannot say which of them spoke.
 fn flags(args: &Run) -> Result<Layer, UserError> {
-    let from = |flag: &'static str, variable: &'static str, value: &str| {
-        if std::env::var(variable).is_ok_and(|set| set == value) {
-            Origin::Environment(variable)
-        } else {
-            Origin::Flag(flag)
-        }
+    let environment = |name: &'static str| {
+        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+        Some(Setting::new(value, Origin::Environment(name)))
+    };
+    // Inside an agent of ralph the variable says who that agent is, not whom to run.
+    let inside = std::env::var_os("RALPH_RUN_ID").is_some();
+    let agent = match &args.agent {
+        Some(name) => Some(Setting::new(name.clone(), Origin::Flag("--agent"))),
+        None if args.agent_cmd.is_some() || inside => None,
+        None => environment("RALPH_AGENT"),
     };
     let transcript = match (&args.transcript, &args.transcript_cmd) {
-        (Some(name), _) => {
-            Some(Setting::new(Choice::from(name.as_str()), from("--transcript", "RALPH_TRANSCRIPT", name)))
-        }
+        (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
         (None, Some(command)) => {
             Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
         }
-        (None, None) => None,
+        (None, None) => {
+            environment("RALPH_TRANSCRIPT").map(|name| Setting::new(Choice::from(name.value.as_str()), name.origin))
+        }
     };
     if let Some(marker) = &args.completion
         && (marker.trim().is_empty() || marker.contains('\n'))
@@ -197,7 +208,7 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         None => None,
     };
     Ok(Layer {
-        agent: args.agent.as_ref().map(|name| Setting::new(name.clone(), from("--agent", "RALPH_AGENT", name))),
+        agent,
         agent_command,
         model: args.model.clone().map(|value| Setting::new(Some(value), Origin::Flag("--model"))),
         effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
@@ -250,7 +261,14 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
         return Ok(Source::Text { text: args.words.join(" "), from: "command line".to_owned() });
     }
     if let Some(path) = args.prompt_file.as_ref().or(settings.prompt_file.value.as_ref()) {
-        return Ok(Source::File(path.clone()));
+        let source = Source::File(path.clone());
+        // A pipe can be read once only, and nobody may be at its other end the second time.
+        return match std::fs::metadata(path) {
+            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+                Ok(Source::Text { text: source.read()?, from: path.display().to_string() })
+            }
+            _ => Ok(source),
+        };
     }
     let usual = [workspace.join("PROMPT.md"), workspace.join(".ralph").join("PROMPT.md")];
     if let Some(path) = usual.into_iter().find(|path| path.exists()) {

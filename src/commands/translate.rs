@@ -11,7 +11,7 @@ use crate::event::{Event, Stream};
 use crate::journal::{Body, Record};
 use crate::process::{Exit, Line, Lines};
 use crate::transcript::{Adapter, Choice, Context, PLAIN, Selected, auto, names, select};
-use crate::ui::{LineView, View};
+use crate::ui::{LineView, View, harmless};
 
 /// How much is read at once.
 const CHUNK: usize = 256 * 1024;
@@ -90,7 +90,7 @@ impl Writer {
     fn line(&mut self, line: Line<'_>, events: &mut Vec<Event>) -> io::Result<()> {
         if let Self::Explain { out, line: number } = self {
             *number += 1;
-            writeln!(out, "{number}: {}", line.text())?;
+            writeln!(out, "{number}: {}", harmless(&line.text()))?;
         }
         self.events(events)
     }

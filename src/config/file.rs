@@ -120,11 +120,15 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
 fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
     let name = path.display().to_string();
     let tree = yaml::parse(&name, text)?;
-    let mut reading = Reading { path, name, text, out: FileLayer::default() };
+    let mut reading = Reading { path, name, text, has_command: false, out: FileLayer::default() };
     match &tree.value {
         Value::Null => reading.out.warnings.push(format!("`{}` is empty", reading.name)),
         Value::Map(entries) => entries.iter().try_for_each(|entry| reading.section(entry))?,
         _ => return Err(reading.expected(&tree, "the file", "a mapping of sections")),
+    }
+    if !reading.has_command {
+        // Arguments alone are no command.
+        reading.out.layer.agent_command = None;
     }
     Ok(reading.out)
 }
@@ -133,6 +137,7 @@ struct Reading<'a> {
     path: &'a Path,
     name: String,
     text: &'a str,
+    has_command: bool,
     out: FileLayer,
 }
 
@@ -170,6 +175,7 @@ impl Reading<'_> {
                 self.out.layer.tools = Some(Setting::new(self.list_of(node, &full)?, self.origin(node)));
             }
             "cli.command" => {
+                self.has_command = true;
                 let command = self.text_of(node, &full)?;
                 let before = self.out.layer.agent_command.take().and_then(|setting| setting.value).unwrap_or_default();
                 let argv = std::iter::once(command.value).chain(before).collect();
@@ -196,6 +202,10 @@ impl Reading<'_> {
             "event_loop.prompt_file" => {
                 let beside = |file: String| self.path.parent().unwrap_or(Path::new("")).join(file);
                 self.out.layer.prompt_file = Some(self.text_of(node, &full)?.map(|file| Some(beside(file))));
+            }
+            "event_loop.completion_promise" if self.text_of(node, &full)?.value.trim().contains('\n') => {
+                let message = format!("`{full}` must be one line");
+                return Err(yaml::pointing(&self.name, self.text, node.place, &message));
             }
             "event_loop.completion_promise" => {
                 self.out.layer.completion_promise = Some(self.text_of(node, &full)?.map(Some));
@@ -376,7 +386,10 @@ impl Reading<'_> {
     fn seconds_of(&self, node: &Node, key: &str) -> Result<Setting<Duration>, UserError> {
         match node.value {
             Value::Whole(0) => Ok(Setting::new(Duration::ZERO, self.origin(node))),
-            _ => self.count_of(node, key).map(|setting| setting.map(Duration::from_secs)),
+            // A year is for ever, and sums of such times do not overflow.
+            _ => self
+                .count_of(node, key)
+                .map(|setting| setting.map(|count| Duration::from_secs(count.min(365 * 24 * 3600)))),
         }
     }
 }

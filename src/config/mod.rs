@@ -1,6 +1,6 @@
 //! Flags, environment and `ralph.yml` become [`Settings`]; every value knows where it came from.
 //!
-//! Nobody below this room imports it, except the loop, which reads the settings.
+//! Only the commands import it: the rooms below are handed what they need.
 
 mod file;
 mod layer;

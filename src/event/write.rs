@@ -1,4 +1,5 @@
-//! Writing events: the same JSON as serde's, faster where it counts. Words and tool output are nearly all of a
+//! Writing events: the same JSON as serde's, but that it has no character which a terminal obeys, and faster where it
+//! counts. Words and tool output are nearly all of a
 //! transcript, and nearly none of their characters need an escape.
 
 use super::{Event, Status, Tag, ToolEnd, ToolRef, ToolStart};
@@ -84,14 +85,25 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
     const CHUNK: usize = 32;
     out.reserve(text.len() + 2);
     out.push(b'"');
-    for chunk in text.as_bytes().chunks(CHUNK) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let chunk = &bytes[at..bytes.len().min(at + CHUNK)];
+        at += chunk.len();
         // Without a branch in it, so that it becomes vector instructions.
-        if chunk.iter().fold(false, |found, &byte| found | needs_escape(byte)) {
-            for &byte in chunk {
-                write_byte(byte, out);
-            }
-        } else {
+        if !chunk.iter().fold(false, |found, &byte| found | needs_escape(byte)) {
             out.extend_from_slice(chunk);
+            continue;
+        }
+        for (index, &byte) in chunk.iter().enumerate() {
+            let next = bytes.get(at - chunk.len() + index + 1).copied();
+            let before = (at - chunk.len() + index).checked_sub(1).map(|before| bytes[before]);
+            match (before, byte, next) {
+                // C1 controls, which a terminal obeys: their second byte tells which.
+                (_, 0xc2, Some(0x80..=0x9f)) => {}
+                (Some(0xc2), 0x80..=0x9f, _) => write_escape(byte, out),
+                _ => write_byte(byte, out),
+            }
         }
     }
     out.push(b'"');
@@ -99,11 +111,15 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
 
 #[expect(clippy::needless_bitwise_bool, reason = "a lazy operator is a branch, and keeps vectors away")]
 const fn needs_escape(byte: u8) -> bool {
-    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == 0x7f) | ((byte >= 0x80) & (byte <= 0xc2))
+}
+
+fn write_escape(byte: u8, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
 fn write_byte(byte: u8, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
         b'"' | b'\\' => byte,
         b'\n' => b'n',
@@ -111,10 +127,7 @@ fn write_byte(byte: u8, out: &mut Vec<u8>) {
         b'\t' => b't',
         0x08 => b'b',
         0x0c => b'f',
-        0x00..=0x1f => {
-            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-            return;
-        }
+        0x00..=0x1f | 0x7f => return write_escape(byte, out),
         _ => return out.push(byte),
     };
     out.extend_from_slice(&[b'\\', short]);

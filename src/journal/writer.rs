@@ -45,7 +45,11 @@ impl Journal {
         let record = Record { seq: self.next, at: Timestamp::now(), body };
         self.line.clear();
         record.write_line(&mut self.line)?;
-        self.file.write_all(&self.line)?;
+        if let Err(error) = self.file.write_all(&self.line) {
+            // What was written of it must not spoil the next record.
+            let _ = self.file.set_len(self.length);
+            return Err(error);
+        }
         let start = self.length;
         self.length += self.line.len() as u64;
         self.next += 1;
@@ -75,6 +79,11 @@ impl Raw {
     pub fn create(directory: &Path, iteration: u32) -> io::Result<Self> {
         let open = |name: &str| private().append(true).create(true).open(directory.join(format!("{iteration}.{name}")));
         Ok(Self { stdout: open("stdout")?, stderr: open("stderr")? })
+    }
+
+    /// Where the standard output of an iteration is.
+    pub fn stdout(directory: &Path, iteration: u32) -> std::path::PathBuf {
+        directory.join(format!("{iteration}.stdout"))
     }
 
     /// Writes bytes as they came.

@@ -143,7 +143,7 @@ impl Watch {
             let idle = self.idle()?;
             if now < self.next_sample(idle) {
                 None
-            } else if now >= self.alive + idle && self.sampler.quiet_at == Some(now) {
+            } else if now >= self.alive.saturating_add(idle) && self.sampler.quiet_at == Some(now) {
                 Some(Due::Stop(StopReason::Idle))
             } else {
                 Some(Due::Sample)
@@ -180,10 +180,10 @@ impl Watch {
     }
 
     fn next_sample(&self, idle: Duration) -> Duration {
-        let end = self.alive + idle;
+        let end = self.alive.saturating_add(idle);
         let pause = sample_pause(idle);
         match self.sampler.last {
-            None => self.alive + pause,
+            None => self.alive.saturating_add(pause),
             // The last look before the limit falls on the limit.
             Some((at, _)) if at < end => (at + pause).min(end),
             Some((at, _)) => at,

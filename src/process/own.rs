@@ -29,6 +29,17 @@ pub fn suspend_self() {
     let _ = kill_process(getpid(), Signal::STOP);
 }
 
+/// Lets the usual Unix signals end this process again: nothing is left that would need care.
+#[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
+pub fn restore_signals() {
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP] {
+        // SAFETY: a plain C call with valid arguments.
+        unsafe {
+            libc::signal(number, libc::SIG_DFL);
+        }
+    }
+}
+
 /// Ends this process by a Unix signal, so that the shell sees a true death by it.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
 pub fn die_by(number: i32) -> ! {

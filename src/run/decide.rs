@@ -56,6 +56,8 @@ pub struct Report {
     pub failure: Option<Failure>,
     /// What the agent said to the loop.
     pub signal: Option<Signal>,
+    /// It went on with an earlier session, so that a fresh one may help.
+    pub resumed: bool,
     /// A person asked the run to stop.
     pub interrupted: bool,
     /// It was stopped because the run has no time left; that is nobody's failure.
@@ -131,7 +133,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
         FailureClass::Refusal => (counted, finish(Outcome::Human, message.clone())),
         FailureClass::RateLimit => rate_limit(policy, before, failure),
         FailureClass::Overload | FailureClass::Network => back_off(before, failure),
-        FailureClass::Context if before.overflows == 0 => {
+        FailureClass::Context if before.overflows == 0 && report.resumed => {
             let state = State { overflows: 1, ..before };
             (state, again(format!("the context is full, starting afresh: {message}")))
         }
@@ -188,7 +190,15 @@ fn back_off(before: State, failure: &Failure) -> (State, Verdict) {
 fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Duration, verdict: Verdict) -> Verdict {
     let Verdict::Again { after, .. } = verdict else { return verdict };
     let limit = if elapsed + after >= policy.max_time {
-        format!("the time limit of {} s is reached", policy.max_time.as_secs())
+        let limit = policy.max_time.as_secs();
+        let class = report.failure.as_ref().map(|failure| failure.class);
+        return match class {
+            Some(FailureClass::RateLimit | FailureClass::Overload) if !after.is_zero() => {
+                let reason = format!("waiting {} s would pass the time limit of {limit} s", after.as_secs());
+                finish(Outcome::RateLimited, reason)
+            }
+            _ => finish(Outcome::Limit, format!("the time limit of {limit} s is reached")),
+        };
     } else if state.iterations >= policy.max_iterations {
         format!("the limit of {} iterations is reached", policy.max_iterations)
     } else {

@@ -37,7 +37,7 @@ fn each_class_of_failure_has_its_own_rule() {
         (C::RateLimit, None, false),
         (C::Overload, None, false),
         (C::Network, None, false),
-        (C::Context, None, false),
+        (C::Context, None, true),
         (C::AgentLimit, None, true),
         (C::Agent, None, true),
     ] {
@@ -133,11 +133,14 @@ fn back_offs_end_after_eight() {
 
 #[test]
 fn a_full_context_starts_afresh_once() {
-    let (state, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::Context), Duration::ZERO);
+    let resumed = Report { resumed: true, ..failed(FailureClass::Context) };
+    let (state, verdict) = decide(&POLICY, State::default(), &resumed, Duration::ZERO);
     assert!(matches!(verdict, Verdict::Again { .. }));
     assert_eq!((state.iterations, state.failures), (0, 0));
-    let (state, _) = decide(&POLICY, state, &failed(FailureClass::Context), Duration::ZERO);
+    let (state, _) = decide(&POLICY, state, &resumed, Duration::ZERO);
     assert_eq!((state.iterations, state.failures), (1, 1));
+    let (state, _) = decide(&POLICY, State::default(), &failed(FailureClass::Context), Duration::ZERO);
+    assert_eq!((state.iterations, state.failures), (1, 1), "a fresh session does not help a fresh session");
 }
 
 #[test]
@@ -145,5 +148,7 @@ fn time_runs_out_before_a_wait_that_would_pass_it() {
     let (_, verdict) = decide(&POLICY, State::default(), &Report::default(), POLICY.max_time);
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::Limit, .. }));
     let (_, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::RateLimit), Duration::from_secs(9_800));
-    assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::Failed, .. }), "{verdict:?}");
+    assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::RateLimited, .. }), "{verdict:?}");
+    let (_, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::Agent), POLICY.max_time);
+    assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::Limit, .. }), "{verdict:?}");
 }

@@ -1,38 +1,48 @@
 //! An external adapter: a command that reads an agent's raw output and prints RTF1.
 //!
-//! It works beside the agent and must never hold it up for long: when it stops reading, it is given up, and
-//! the raw file still has every byte.
+//! It works beside the agent and never holds it up: it is fed from the raw file on disk, at its own pace, so that
+//! memory stays flat. When it stops reading, it is given up, and the raw file still has every byte.
 
-use std::collections::VecDeque;
+use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::unix::pipe;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use super::explain::start_error;
 use crate::error::{Kind, UserError};
 use crate::event::{Event, FailureClass, Known, Stream};
-use crate::process::{self, Clocks, Ended, Invocation, Output, Process, StartError, Stdin, StopReason};
+use crate::process::{self, Clocks, Ended, Exit, Invocation, Output, Process, StartError, Stdin, StopReason};
 
-/// How much may wait to be read by the command before the agent has to wait too.
-const MOST_WAITING: usize = 8 * 1024 * 1024;
-
-/// How long the command may take without reading or writing anything while bytes wait for it.
+/// How long the command may take to read more while there is more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long it may take to finish after the agent has.
+/// The same once the agent has ended; and how long it may take to finish after it has been given everything.
 const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// How much is given at once.
+const CHUNK: usize = 64 * 1024;
 
 /// A running adapter command.
 pub struct Filter {
     name: String,
     process: Process,
     input: Option<pipe::Sender>,
-    waiting: VecDeque<u8>,
-    ended: Option<Ended>,
+    /// The agent's raw output.
+    raw: File,
+    /// How much of it there is, and how much was given.
+    available: u64,
+    given: u64,
+    /// The agent has ended: there will be no more.
+    complete: bool,
+    chunk: Vec<u8>,
+    /// When patience ends.
+    deadline: Instant,
+    done: bool,
 }
 
 /// What the command did.
@@ -42,6 +52,8 @@ pub enum Did {
     Printed(Vec<u8>),
     /// It says something to a person, or something is wrong with it.
     Event(Event),
+    /// It took some bytes.
+    Took,
 }
 
 impl Filter {
@@ -51,124 +63,150 @@ impl Filter {
         process::check(&invocation).map(|_| ()).map_err(|error| of_the_command(&error))
     }
 
-    /// Starts the command in the workspace.
-    pub fn start(argv: &[String], workspace: &Path) -> Result<Self, UserError> {
+    /// Starts the command in the workspace; it will be given what is written to `raw`.
+    pub fn start(argv: &[String], workspace: &Path, raw: &Path) -> Result<Self, UserError> {
         let broken =
             |error: std::io::Error| UserError::failed(format!("cannot connect the transcript command: {error}"));
+        let raw = File::open(raw).map_err(broken)?;
+        // An iteration that is tried again appends to the same file.
+        let start = raw.metadata().map_err(broken)?.len();
         let (reader, writer) = std::io::pipe().map_err(broken)?;
         let writer = OwnedFd::from(writer);
         rustix::io::ioctl_fionbio(&writer, true).map_err(|error| broken(error.into()))?;
         let input = pipe::Sender::from_owned_fd(writer).map_err(broken)?;
-        let invocation =
-            Invocation { stdin: Stdin::From(Arc::new(OwnedFd::from(reader))), ..invocation(argv, workspace)? };
+        let stdin = Stdin::From(Arc::new(OwnedFd::from(reader)));
+        let invocation = Invocation { stdin, ..invocation(argv, workspace)? };
         let name = invocation.program.to_string_lossy().into_owned();
         let clocks = Clocks { startup: None, idle: None, total: None, ..Clocks::default() };
         let process = process::start(invocation, clocks).map_err(|error| of_the_command(&error))?;
-        Ok(Self { name, process, input: Some(input), waiting: VecDeque::new(), ended: None })
+        Ok(Self {
+            name,
+            process,
+            input: Some(input),
+            raw,
+            available: start,
+            given: start,
+            complete: false,
+            chunk: Vec::new(),
+            deadline: Instant::now() + PATIENCE,
+            done: false,
+        })
     }
 
-    /// Gives it bytes. They wait in memory until it reads them.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        if self.input.is_some() {
-            self.waiting.extend(bytes);
+    /// There are more bytes in the raw file.
+    pub fn more(&mut self, bytes: usize) {
+        if self.given == self.available {
+            self.deadline = Instant::now() + PATIENCE;
         }
+        self.available += bytes as u64;
     }
 
-    /// False while the agent has to wait for the command.
-    pub fn has_room(filter: Option<&Self>) -> bool {
-        filter.is_none_or(|filter| filter.waiting.len() < MOST_WAITING)
+    /// There will be no more bytes.
+    pub fn complete(&mut self) {
+        self.complete = true;
+        self.deadline = Instant::now() + LAST_WORDS;
+        self.close_when_given();
     }
 
-    /// The next thing it does; never, when there is no command or it has ended. Cancel-safe.
+    /// True when it has ended, or was given up.
+    pub fn is_done(filter: Option<&Self>) -> bool {
+        filter.is_none_or(|filter| filter.done)
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// The next thing it does; never, when there is no command or it is done. Cancel-safe.
     pub async fn next(filter: &mut Option<Self>) -> Did {
         match filter {
-            Some(filter) if filter.ended.is_none() => filter.work().await,
+            Some(filter) if !filter.done => filter.work().await,
             _ => std::future::pending().await,
         }
     }
 
-    /// Ends its input and collects the rest, for as long as patience lasts.
-    pub async fn finish(mut self) -> Vec<Did> {
-        let mut all = Vec::new();
-        let rest = async {
-            while self.ended.is_none() {
-                all.push(self.work_until_end().await);
-            }
-        };
-        if timeout(LAST_WORDS, rest).await.is_err() {
-            all.push(self.trouble("did not end within 10 s of the agent, and was stopped"));
-        }
-        all
-    }
-
-    async fn work_until_end(&mut self) -> Did {
-        if self.waiting.is_empty() {
-            self.input = None;
-        }
-        self.work().await
-    }
-
-    /// Writes what waits and reads what comes, until there is something to tell.
     async fn work(&mut self) -> Did {
-        loop {
-            let closing = self.waiting.is_empty();
-            let Self { process, input, waiting, .. } = self;
-            let step = tokio::select! {
-                output = process.next() => match output {
-                    Output::Bytes { from: Stream::Stdout, bytes } => return Did::Printed(bytes.to_vec()),
-                    Output::Bytes { bytes, .. } => {
-                        let text = crate::transcript::strip_ansi(&String::from_utf8_lossy(bytes)).trim_end().to_owned();
-                        return Did::Event(Known::Warning { message: format!("transcript command: {text}") }.into());
-                    }
-                    Output::Ended(ended) => Step::Ended(ended),
-                },
-                written = timeout(PATIENCE, write(input.as_ref(), waiting)), if input.is_some() && !closing => match written {
-                    Ok(Ok(())) => Step::Written,
-                    Ok(Err(_)) => Step::Closed,
-                    Err(_) => Step::Stuck,
-                },
-            };
-            match step {
-                Step::Written => return Did::Printed(Vec::new()),
-                // It closed its input: it wants no more, and its exit will say whether that was right.
-                Step::Closed => self.give_up(),
-                Step::Stuck => {
-                    self.give_up();
-                    self.process.stop(StopReason::Idle);
-                    return self.trouble("did not read for 60 s, and was stopped");
+        let waiting = self.input.is_some() && self.given < self.available;
+        if waiting && self.chunk.is_empty() {
+            self.chunk.resize(CHUNK, 0);
+            let count = self.raw.read_at(&mut self.chunk, self.given).unwrap_or(0);
+            self.chunk.truncate(count);
+        }
+        // Without anything to read, only the end has a time.
+        let bounded = waiting || (self.complete && self.input.is_none());
+        let Self { process, input, chunk, deadline, .. } = self;
+        let step = tokio::select! {
+            output = process.next() => match output {
+                Output::Bytes { from: Stream::Stdout, bytes } => return Did::Printed(bytes.to_vec()),
+                Output::Bytes { bytes, .. } => {
+                    let text = crate::transcript::strip_ansi(&String::from_utf8_lossy(bytes)).trim_end().to_owned();
+                    return Did::Event(Known::Warning { message: format!("transcript command: {text}") }.into());
                 }
-                Step::Ended(ended) => {
-                    self.give_up();
-                    let trouble = (!ended.exit.success() && ended.stopped.is_none()).then(|| match ended.exit {
-                        process::Exit::Code(code) => format!("ended with exit code {code}"),
-                        process::Exit::Signal(number) => format!("was killed by Unix signal {number}"),
-                    });
-                    self.ended = Some(ended);
-                    return trouble.map_or(Did::Printed(Vec::new()), |what| self.trouble(&what));
+                Output::Ended(ended) => Step::Ended(ended),
+            },
+            written = write(input.as_ref(), chunk), if waiting => Step::Written(written),
+            () = sleep_until(*deadline), if bounded => Step::Late,
+        };
+        self.after(step)
+    }
+
+    fn after(&mut self, step: Step) -> Did {
+        match step {
+            Step::Written(Ok(count)) => {
+                self.given += count as u64;
+                self.chunk.drain(..count);
+                self.deadline = Instant::now() + if self.complete { LAST_WORDS } else { PATIENCE };
+                self.close_when_given();
+                Did::Took
+            }
+            // It closed its input; its exit says whether that was right.
+            Step::Written(Err(_)) => {
+                self.input = None;
+                self.deadline = Instant::now() + LAST_WORDS;
+                Did::Took
+            }
+            Step::Late => {
+                let what = if self.input.is_some() { "did not read on" } else { "did not end" };
+                self.done = true;
+                self.input = None;
+                self.process.stop(StopReason::Idle);
+                self.process.kill();
+                self.trouble(&format!("{what}, and was stopped"))
+            }
+            Step::Ended(ended) => {
+                self.done = true;
+                let early = !self.complete || self.given < self.available;
+                match ended.exit {
+                    Exit::Code(0) if early => self.trouble("ended before the agent's output did"),
+                    Exit::Code(0) => Did::Took,
+                    Exit::Code(code) => self.trouble(&format!("ended with exit code {code}")),
+                    Exit::Signal(number) => self.trouble(&format!("was killed by Unix signal {number}")),
                 }
             }
         }
     }
 
-    fn give_up(&mut self) {
-        self.input = None;
-        self.waiting = VecDeque::new();
+    /// Closing its input is the end of file that it waits for.
+    fn close_when_given(&mut self) {
+        if self.complete && self.given >= self.available && self.input.take().is_some() {
+            self.deadline = Instant::now() + LAST_WORDS;
+        }
     }
 
     fn trouble(&self, what: &str) -> Did {
         let message = format!("the transcript command `{}` {what}; the raw file has the agent's output", self.name);
+        let class = FailureClass::Config;
         Did::Event(
-            Known::Error {
-                class: FailureClass::Config,
-                message,
-                status: None,
-                resets_at: None,
-                retry_after_ms: None,
-                resets: None,
-            }
-            .into(),
+            Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None }.into(),
         )
     }
+}
+
+enum Step {
+    Written(std::io::Result<usize>),
+    Late,
+    Ended(Ended),
 }
 
 fn invocation(argv: &[String], workspace: &Path) -> Result<Invocation, UserError> {
@@ -183,25 +221,14 @@ fn of_the_command(error: &StartError) -> UserError {
     UserError { kind: Kind::Usage, message, ..error }
 }
 
-enum Step {
-    Written,
-    Closed,
-    Stuck,
-    Ended(Ended),
-}
-
-/// Writes some of what waits.
-async fn write(input: Option<&pipe::Sender>, waiting: &mut VecDeque<u8>) -> std::io::Result<()> {
-    let Some(input) = input else { return Ok(()) };
+/// Writes some of the chunk.
+async fn write(input: Option<&pipe::Sender>, chunk: &[u8]) -> std::io::Result<usize> {
+    let Some(input) = input else { return Ok(0) };
     loop {
         input.writable().await?;
-        match input.try_write(waiting.as_slices().0) {
-            Ok(count) => {
-                waiting.drain(..count);
-                return Ok(());
-            }
+        match input.try_write(chunk) {
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+            written => return written,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One iteration: the agent's process from start to end, its bytes kept, its events recorded.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
@@ -61,6 +62,8 @@ pub struct Played {
     pub report: Report,
     /// For the journal.
     pub receipt: Receipt,
+    /// How long it stood still with ralph itself.
+    pub suspended: Duration,
 }
 
 /// Leaves at once: the third Unix signal.
@@ -83,7 +86,7 @@ impl Iteration<'_> {
     pub async fn play(self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<Played, Halt> {
         let mut raw = Raw::create(&self.raw, self.number).map_err(|error| unrecorded(&error))?;
         let mut filter = match self.transcript {
-            Selected::Command(argv) => Some(Filter::start(argv, self.workspace)?),
+            Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &Raw::stdout(&self.raw, self.number))?),
             Selected::Dialect(_) | Selected::Auto(_) => None,
         };
         let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
@@ -98,15 +101,17 @@ impl Iteration<'_> {
         })?;
         let mut events = Vec::new();
         let mut interrupted = false;
-        let ended = loop {
+        let mut suspended = Duration::ZERO;
+        let mut ended = None;
+        while ended.is_none() || !Filter::is_done(filter.as_ref()) {
             let next = tokio::select! {
                 biased;
                 came = interrupts.next() => Next::Came(came),
-                output = process.next(), if Filter::has_room(filter.as_ref()) => match output {
+                output = process.next(), if ended.is_none() => match output {
                     Output::Bytes { from, bytes } => {
                         raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
                         match (&mut filter, from) {
-                            (Some(filter), Stream::Stdout) => filter.feed(bytes),
+                            (Some(filter), Stream::Stdout) => filter.more(bytes.len()),
                             _ => reading.push(from, bytes, &mut events),
                         }
                         Next::Read(from)
@@ -121,7 +126,7 @@ impl Iteration<'_> {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events)?;
                 }
-                Next::Came(Came::Suspend) => suspend(&mut process),
+                Next::Came(Came::Suspend) => suspended += suspend(&mut process),
                 // A terminal that is gone meanwhile needs no size.
                 Next::Came(Came::Resized) => drop(process.resize(process::terminal_size())),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
@@ -134,27 +139,27 @@ impl Iteration<'_> {
                     let unix_signal = interrupt.name().to_owned();
                     recorder.fact(Fact::Interrupt { unix_signal, action: done.to_owned() })?;
                     match action {
+                        _ if ended.is_some() => filter.iter_mut().for_each(Filter::kill),
                         Action::Ask => process.stop(StopReason::Asked),
                         Action::Kill => process.kill(),
                         Action::Leave => return Err(Halt::Leave),
                     }
                 }
-                Next::Ended(ended) => break ended,
+                Next::Ended(how) => {
+                    ended = Some(how);
+                    filter.iter_mut().for_each(Filter::complete);
+                }
             }
             if reading.tally.turn_end.is_some() {
                 process.turn_ended();
             }
-        };
-        if let Some(filter) = filter {
-            for did in filter.finish().await {
-                filtered(did, &mut reading, &mut events);
-                record(recorder, self.number, Stream::Stdout, &mut events)?;
-            }
         }
+        let ended = ended.ok_or_else(|| UserError::failed("the agent's process has no end"))?;
         for (from, mut rest) in reading.finish(Some(ended.exit)) {
             record(recorder, self.number, from, &mut rest)?;
         }
         let mut played = played(self.number, reading, &ended, interrupted);
+        played.suspended = suspended;
         played.receipt.left_running = left_running;
         played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
         Ok(played)
@@ -172,6 +177,7 @@ fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
     match did {
         Did::Printed(bytes) => reading.push(Stream::Stdout, &bytes, events),
         Did::Event(event) => reading.add(event, events),
+        Did::Took => {}
     }
 }
 
@@ -179,11 +185,13 @@ fn record(recorder: &mut Recorder, iteration: u32, from: Stream, events: &mut Ve
     events.drain(..).try_for_each(|event| recorder.event(iteration, from, event))
 }
 
-/// Ctrl-Z: the agent halts with its clocks, then ralph itself, until the shell lets it go on.
-fn suspend(process: &mut Process) {
+/// Ctrl-Z: the agent halts with its clocks, then ralph itself, until the shell lets it go on. Says how long that was.
+fn suspend(process: &mut Process) -> Duration {
+    let start = Instant::now();
     process.pause();
     process::suspend_self();
     process.resume();
+    start.elapsed()
 }
 
 fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Played {
@@ -205,7 +213,15 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),
     };
     Played {
-        report: Report { failure: judgement.failure, signal, interrupted, out_of_time: false, ended: judgement.ended },
+        suspended: Duration::ZERO,
+        report: Report {
+            failure: judgement.failure,
+            signal,
+            resumed: false,
+            interrupted,
+            out_of_time: false,
+            ended: judgement.ended,
+        },
         receipt,
     }
 }

@@ -34,8 +34,15 @@ pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) ->
         }
         _ => {}
     }
+    // Stopped by us after it had said that all went well: that is no failure, whoever said it.
+    if let (Some((Some(true), _)), Some(StopReason::AfterEnd)) = (&tally.turn_end, ended.stopped) {
+        return Judgement { ended: "success".to_owned(), failure: None };
+    }
     let by_itself = matches!(ended.stopped, None | Some(StopReason::AfterEnd));
     if by_itself && ended.exit.success() {
+        if authority == Authority::Adapter && tally.error.is_some() {
+            return failed(tally, authority, ended, format!("{how}, but with an error"), now);
+        }
         if !tally.spoke {
             return failed(tally, authority, ended, format!("{how}, but said nothing"), now);
         }
@@ -143,6 +150,7 @@ mod tests {
             (End(None), Adapter, &zero, true),
             (End(Some(true)), Agent, &zero, true),
             (End(Some(true)), Agent, &one, false),
+            (End(Some(true)), Agent, &after_end, true),
             (End(Some(false)), Agent, &zero, false),
         ] {
             assert_eq!(succeeded(turn_end, authority, ended), expected, "{turn_end:?} {authority:?} {ended:?}");

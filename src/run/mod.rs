@@ -116,6 +116,8 @@ pub async fn run(plan: &Plan, directory: &RunDirectory, recorder: &mut Recorder)
         started: Instant::now(),
         state: State::default(),
         usage: Usage::default(),
+        suspended: Duration::ZERO,
+        words: String::new(),
         last: None,
         remark: None,
     };
@@ -153,6 +155,10 @@ struct Looping<'a> {
     started: Instant,
     state: State,
     usage: Usage,
+    /// How long ralph itself stood still.
+    suspended: Duration,
+    /// The user's words as they were last read.
+    words: String,
     /// How the last iteration ended.
     last: Option<String>,
     /// What the agent should hear about it.
@@ -192,14 +198,23 @@ impl Looping<'_> {
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
         loop {
-            let Played { report, receipt } = self.iteration()?.play(recorder, interrupts).await?;
+            self.read_prompt(recorder)?;
+            let played = self.iteration()?.play(recorder, interrupts).await?;
+            let Played { mut report, receipt, suspended } = played;
+            self.suspended += suspended;
             self.usage.add(&receipt.usage);
+            if let (Some(_), Some(Signal::Complete { marker } | Signal::Replan { marker })) =
+                (&report.failure, &report.signal)
+            {
+                let (marker, line) = (marker.clone(), marker.clone());
+                report.signal = Some(Signal::NearMiss { marker, reason: "the iteration failed".to_owned(), line });
+            }
             let number = receipt.iteration;
             if let Some(signal) = &report.signal {
                 recorder.fact(Fact::Signal { iteration: number, signal: signal.clone() })?;
             }
             recorder.fact(Fact::IterationEnd { receipt })?;
-            let (state, verdict) = decide(&self.plan.policy, self.state, &report, self.started.elapsed());
+            let (state, verdict) = decide(&self.plan.policy, self.state, &report, self.elapsed());
             self.state = state;
             self.remark = remark(&report);
             self.last = Some(report.ended);
@@ -213,6 +228,7 @@ impl Looping<'_> {
                     return Ok((outcome, reason));
                 }
                 Verdict::Again { after, reason } => {
+                    let after = jittered(after);
                     let wait_ms = (!after.is_zero()).then(|| milliseconds(after));
                     let verdict = if after.is_zero() { "again" } else { "wait" };
                     recorder.fact(Fact::Decision { verdict: verdict.into(), reason, wait_ms })?;
@@ -225,10 +241,28 @@ impl Looping<'_> {
         }
     }
 
-    /// The next iteration: the prompt is read anew, the time that is left is known.
+    /// The time since the run began, without the time it stood still.
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed().saturating_sub(self.suspended)
+    }
+
+    /// Reads the prompt anew. An editor may be at work on it: then the last words stand.
+    fn read_prompt(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+        match self.plan.prompt.read() {
+            Ok(words) => self.words = words,
+            Err(error) if self.words.is_empty() => return Err(error),
+            Err(error) => {
+                let message = format!("{}; going on with the prompt as it was", error.message);
+                recorder.fact(Fact::Notice { message })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next iteration: the prompt is composed, the time that is left is known.
     fn iteration(&self) -> Result<Iteration<'_>, UserError> {
         let plan = self.plan;
-        let words = plan.prompt.read()?;
+        let words = self.words.clone();
         let number = self.state.iterations + 1;
         let marker = (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told());
         let context = LoopContext {
@@ -248,7 +282,7 @@ impl Looping<'_> {
             variable("RALPH_WORKSPACE", &plan.workspace),
         ];
         let turn = Turn { environment, ..Turn::new(&prompt, &plan.workspace) };
-        let left = plan.policy.max_time.saturating_sub(self.started.elapsed()).max(Duration::from_millis(1));
+        let left = plan.policy.max_time.saturating_sub(self.elapsed()).max(Duration::from_millis(1));
         let (total, clock) = match plan.clocks.total {
             Some(total) if total < left => (total, TotalClock::Iteration),
             _ => (left, TotalClock::Run),
@@ -277,12 +311,9 @@ impl Looping<'_> {
 
 /// What the next prompt says about the last iteration.
 fn remark(report: &decide::Report) -> Option<String> {
-    match (&report.signal, &report.failure) {
-        (Some(Signal::NearMiss { marker, reason, .. }), _) => {
+    match &report.signal {
+        Some(Signal::NearMiss { marker, reason, .. }) => {
             Some(format!("{marker} was seen in your last answer, but did not count: {reason}."))
-        }
-        (Some(Signal::Complete { marker }), Some(_)) => {
-            Some(format!("{marker} did not count, because the iteration failed."))
         }
         _ => None,
     }
@@ -311,6 +342,12 @@ async fn wait(
             () = &mut sleep => return Ok(None),
         }
     }
+}
+
+/// A little longer, by chance: many loops that met the same overload must not all come back at once.
+fn jittered(wait: Duration) -> Duration {
+    let chance = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) % 100;
+    wait + wait * u32::try_from(chance).unwrap_or(0) / 1000
 }
 
 fn milliseconds(duration: Duration) -> u64 {

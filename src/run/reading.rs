@@ -8,7 +8,7 @@ use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Usage};
 use crate::process::{Exit, Line, Lines};
 use crate::signals::Signal;
 use crate::signals::promise::{Rule, Watch};
-use crate::transcript::{Adapter, Context, PLAIN, RTF1, Selected, auto, dialect};
+use crate::transcript::{Adapter, Context, PLAIN, RTF1, Selected, auto};
 
 /// More plain lines than this in one burst are a flood.
 const FLOOD_LINES: usize = 64;
@@ -80,6 +80,7 @@ pub struct Reading {
     authority: Authority,
     messages: Messages,
     watch: Watch,
+    switched: bool,
     line_cap: usize,
     stdout: Lines,
     stderr: Lines,
@@ -100,6 +101,7 @@ impl Reading {
             authority,
             messages,
             watch: Watch::new(rule.clone(), messages),
+            switched: false,
             line_cap,
             stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
             stderr: Lines::default(),
@@ -125,6 +127,7 @@ impl Reading {
                 });
             }
         }
+        self.follow_switch();
         self.count(from, &out[first..]);
         join(out, first, self.messages);
     }
@@ -149,6 +152,7 @@ impl Reading {
             self.tally.keep(line);
             self.adapter.stderr(line, &mut rest[1].1);
         });
+        self.follow_switch();
         self.count(Stream::Stdout, &rest[0].1);
         self.count(Stream::Stderr, &rest[1].1);
         let turn_end = self.tally.turn_end.clone().or(turn_end);
@@ -168,13 +172,11 @@ impl Reading {
         (self.tally, self.watch.end())
     }
 
-    /// The output speaks another dialect: its messages, and its authority, are that one's.
-    fn follow_switch(&mut self, event: &Event) {
-        if let Event::Meta { meta } = event
-            && meta.kind() == Some("dialect")
-            && let Some(Known::Dialect { to, .. }) = meta.known()
-            && let Some(spoken) = dialect(&to)
-        {
+    /// The output speaks another dialect: its messages, and its authority, are that one's. The adapter says so, not an
+    /// event: events of that kind can come from an agent too.
+    fn follow_switch(&mut self) {
+        if let Some(spoken) = self.adapter.spoken().filter(|_| !self.switched) {
+            self.switched = true;
             self.authority = Authority::of(spoken.name);
             self.messages = spoken.messages;
             self.watch.switch(spoken.messages);
@@ -186,7 +188,6 @@ impl Reading {
         for event in events {
             if from == Stream::Stdout {
                 self.watch.see(event);
-                self.follow_switch(event);
             }
             self.tally.see(from, event);
         }
@@ -205,9 +206,10 @@ impl Tally {
             Event::Usage { usage } => self.usage.add(usage),
             Event::Meta { meta } => match meta.known() {
                 Some(Known::Session { id }) => self.session = Some(id),
-                Some(Known::ParseError { .. }) => self.unparsed += 1,
+                Some(Known::ParseError { .. }) => self.unparsed = self.unparsed.saturating_add(1),
                 Some(Known::Unparsed { count, .. }) => {
-                    self.unparsed += u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);
+                    let count = u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);
+                    self.unparsed = self.unparsed.saturating_add(count);
                 }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
                 Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {
@@ -270,7 +272,9 @@ mod tests {
         let error = Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
         for (events, expected) in [(vec![error.clone(), end.clone()], Some(true)), (vec![end, error], Some(false))] {
             let mut tally = Tally::default();
-            events.into_iter().for_each(|known| tally.see(Stream::Stdout, &known.into()));
+            for known in events {
+                tally.see(Stream::Stdout, &known.into());
+            }
             assert_eq!(tally.turn_end.unwrap().0, expected);
         }
     }

@@ -1,33 +1,44 @@
 //! The little Markdown that the completion rule needs: what is decoration, what is a quotation, what is
 //! code. Works line by line, so that a message of any length needs no more memory than a line.
 
+/// An open code block.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    mark: char,
+    length: usize,
+    /// It began inside a block quote.
+    quoted: bool,
+}
+
 /// Follows fenced code blocks from line to line.
 #[derive(Clone, Debug, Default)]
 pub struct Fences {
-    open: Option<(char, usize)>,
+    open: Option<Open>,
 }
 
 impl Fences {
     /// True when the line belongs to a fenced block, its fences included.
     pub fn line(&mut self, line: &str) -> bool {
+        if let Some(Open { mark, length, quoted }) = self.open {
+            // Only the marks that the opening stood behind may stand before the closing.
+            let text = line.trim_start();
+            let text = if quoted { text.trim_start_matches(['>', ' ']) } else { text };
+            let marks = text.chars().take_while(|&character| character == mark).count();
+            if marks >= length && text[marks..].trim().is_empty() {
+                self.open = None;
+            }
+            return true;
+        }
         let text = quote_and_list_free(line);
-        let Some(mark @ ('`' | '~')) = text.chars().next() else { return self.open.is_some() };
+        let Some(mark @ ('`' | '~')) = text.chars().next() else { return false };
         let length = text.chars().take_while(|&character| character == mark).count();
         let info = text[length..].trim();
-        match self.open {
-            Some((open, least)) => {
-                if open == mark && length >= least && info.is_empty() {
-                    self.open = None;
-                }
-                true
-            }
-            // Back-ticks in the info string: that is code within a line.
-            None if length >= 3 && !(mark == '`' && info.contains('`')) => {
-                self.open = Some((mark, length));
-                true
-            }
-            None => false,
+        // Back-ticks in the info string: that is code within a line.
+        let opens = length >= 3 && !(mark == '`' && info.contains('`'));
+        if opens {
+            self.open = Some(Open { mark, length, quoted: is_block_quote(line) });
         }
+        opens
     }
 }
 

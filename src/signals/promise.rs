@@ -20,11 +20,18 @@ pub const COMPLETION: [&str; 4] =
 pub const REPLAN: &str = "<promise>REPLAN</promise>";
 
 /// Markers that complete other kinds of runs; here they are near misses.
-const OF_OTHER_RUNS: [&str; 3] =
-    ["<<<RALPHEX:REVIEW_DONE>>>", "<<<RALPHEX:CODEX_REVIEW_DONE>>>", "<<<RALPHEX:PLAN_READY>>>"];
+const OF_OTHER_RUNS: [&str; 5] = [
+    "<<<RALPHEX:REVIEW_DONE>>>",
+    "<<<RALPHEX:CODEX_REVIEW_DONE>>>",
+    "<<<RALPHEX:PLAN_READY>>>",
+    "<<<RALPHEX:FAILED>>>",
+    "<<<RALPHEX:TASK_FAILED>>>",
+];
 
 /// What a sentence ends with, so that a marker may follow it on the same line.
-const SENTENCE_ENDS: [char; 5] = ['.', '!', '。', '！', '✅'];
+const SENTENCE_ENDS: [char; 3] = ['。', '！', '✅'];
+/// The same, but these also stand inside names and code: a marker that is a word must keep a distance.
+const NARROW_ENDS: [char; 2] = ['.', '!'];
 
 /// A line longer than this is kept by its two ends; the rule needs no more.
 const LONGEST_LINE: usize = 128 * 1024;
@@ -74,6 +81,15 @@ impl Rule {
     /// Every marker, completion first.
     fn markers(&self) -> impl Iterator<Item = &str> {
         self.completion.iter().map(String::as_str).chain([REPLAN]).chain(OF_OTHER_RUNS)
+    }
+
+    /// The markers that mean the same as this one.
+    fn alike<'a>(&'a self, marker: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+        if self.completion.iter().any(|known| known == marker) {
+            Box::new(self.completion.iter().map(String::as_str))
+        } else {
+            Box::new(std::iter::once(marker))
+        }
     }
 
     fn signal(&self, marker: &str) -> Option<Signal> {
@@ -288,25 +304,36 @@ fn closes(line: &str, marker: &str, rule: &Rule) -> bool {
     let unescaped = line.replace("\\_", "_");
     [line, &unescaped].iter().any(|line| {
         let Some(mut before) = before_marker(line, marker) else { return false };
-        while let Some(earlier) = rule.markers().find_map(|marker| before_marker(before, marker)) {
+        while let Some(earlier) = rule.alike(marker).find_map(|marker| before_marker(before, marker)) {
             before = earlier;
         }
-        let before = trim_end(before).trim_end_matches(|character| is_emphasis(character) || is_invisible(character));
-        is_only_marks(before) || SENTENCE_ENDS.iter().any(|&end| before.ends_with(end))
+        // What stands right before the marker may only decorate it.
+        let words = before.trim_end_matches(is_emphasis);
+        let sentence = trim_end(words).trim_end_matches(is_emphasis);
+        let narrow = trim_end(words).len() < words.len() || marker.starts_with('<');
+        is_only_marks(before)
+            || !trim_start(before).starts_with('<')
+                && (sentence.ends_with(SENTENCE_ENDS) || sentence.ends_with(NARROW_ENDS) && narrow)
+                && sentence.len() > 1
     })
 }
 
-/// What stands before a marker that closes the line; decoration and one full stop may follow it.
+/// What stands before a marker that closes the line; decoration and one full stop may follow it. Decoration has two
+/// sides: a mark on one side only is a character too many.
 fn before_marker<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
     let mut rest = trim_end(line);
     let mut stop_allowed = true;
+    let mut closing = String::new();
     loop {
         if let Some(before) = rest.strip_suffix(marker) {
-            return Some(before);
+            let opening = &before[before.trim_end_matches(is_emphasis).len()..];
+            let paired =
+                closing.chars().all(|mark| before.contains(mark)) && opening.chars().all(|mark| closing.contains(mark));
+            return paired.then_some(before);
         }
         let last = rest.chars().next_back()?;
         match last {
-            _ if is_emphasis(last) => {}
+            _ if is_emphasis(last) => closing.push(last),
             '.' | '!' if stop_allowed => stop_allowed = false,
             _ => return None,
         }
@@ -316,31 +343,34 @@ fn before_marker<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
 
 /// True when nothing but heading marks, list marks and emphasis is left.
 fn is_only_marks(text: &str) -> bool {
-    let mut text = trim_start(text);
-    loop {
+    let bare = |text: &str| text.trim_matches(|character| is_emphasis(character) || is_invisible(character)).to_owned();
+    let mut text = bare(text);
+    while !text.is_empty() {
         // The blank after a mark may have been trimmed away with what followed it.
-        let padded = format!("{text} ");
-        let rest = heading_mark_free(list_mark_free(&padded));
-        let rest = rest.trim_matches(|character| is_emphasis(character) || is_invisible(character));
-        if rest.is_empty() {
-            return true;
-        }
+        let rest = bare(heading_mark_free(list_mark_free(&format!("{text} "))));
         if rest.len() >= text.len() {
             return false;
         }
-        text = &text[text.len() - rest.len()..];
+        text = rest;
     }
+    true
 }
 
 /// True when the line has the marker in it, or something that looks like it.
 fn resembles(line: &str, marker: &str) -> bool {
-    let fold = |text: &str| -> String {
-        text.chars()
-            .filter(|c| !is_invisible(*c) && !matches!(c, '_' | '\\' | '-'))
-            .flat_map(char::to_lowercase)
-            .collect()
+    let is_word = |text: &str, at: usize| {
+        let joins = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+        !joins(text[..at].chars().next_back()) && !joins(text[at + marker.len()..].chars().next())
     };
-    fold(line).contains(&fold(marker))
+    let line = line.replace("\\_", "_");
+    // A marker that is an ordinary word is only meant where it stands exactly.
+    if marker.chars().all(|character| character.is_alphanumeric() || character.is_whitespace()) {
+        return line.match_indices(marker).any(|(at, _)| is_word(&line, at));
+    }
+    let fold = |text: &str| -> String {
+        text.chars().filter(|c| !is_invisible(*c) && !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+    };
+    fold(&line).contains(&fold(marker))
 }
 
 fn shortened(line: &str) -> String {

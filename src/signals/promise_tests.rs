@@ -33,6 +33,7 @@ fn tool() -> [Event; 2] {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn the_last_line_of_one_message() {
     let rule = Rule::new(None, Match::LastLine);
     for (text, expected) in [
@@ -55,6 +56,13 @@ fn the_last_line_of_one_message() {
         ("Tests pass ✅ LOOP_COMPLETE", Complete),
         ("**All done.** `LOOP_COMPLETE`", Complete),
         ("I am not sure that it is done. LOOP_COMPLETE", Complete),
+        ("All done.<promise>COMPLETE</promise>", Complete),
+        // A stop inside a name ends no sentence.
+        ("The last thing left is Status.LOOP_COMPLETE", NearMiss),
+        ("I still have to add `Signal.LOOP_COMPLETE`", NearMiss),
+        ("if !LOOP_COMPLETE", NearMiss),
+        (".LOOP_COMPLETE", NearMiss),
+        ("<p>Not yet finished. LOOP_COMPLETE", NearMiss),
         // Not after an unfinished one.
         ("Status: LOOP_COMPLETE", NearMiss),
         ("Done - LOOP_COMPLETE", NearMiss),
@@ -79,6 +87,10 @@ fn the_last_line_of_one_message() {
         ("LOOP_COMPLETE!", Complete),
         ("**LOOP_COMPLETE.**", Complete),
         ("**LOOP_COMPLETE**.", Complete),
+        ("**All done. LOOP_COMPLETE**", Complete),
+        ("LOOP_COMPLETE_", NearMiss),
+        ("LOOP_COMPLETE**", NearMiss),
+        ("_LOOP_COMPLETE", NearMiss),
         ("LOOP_COMPLETE..", NearMiss),
         ("LOOP_COMPLETE?", NearMiss),
         // Two of them.
@@ -86,6 +98,7 @@ fn the_last_line_of_one_message() {
         ("LOOP_COMPLETE\nLOOP_COMPLETE", Complete),
         ("<promise>COMPLETE</promise> LOOP_COMPLETE", Complete),
         ("<promise>REPLAN</promise>\n<promise>COMPLETE</promise>", Complete),
+        ("<promise>REPLAN</promise> <promise>COMPLETE</promise>", NearMiss),
         // Quoted.
         ("\"LOOP_COMPLETE\"", NearMiss),
         ("'LOOP_COMPLETE'", NearMiss),
@@ -104,6 +117,9 @@ fn the_last_line_of_one_message() {
         ("- item\n  ```\n  LOOP_COMPLETE", NearMiss),
         ("````\n```\n````\nLOOP_COMPLETE", Complete),
         ("```\ncode\n```\nLOOP_COMPLETE", Complete),
+        ("```\n> ```\nLOOP_COMPLETE", NearMiss),
+        ("```\n- ```\nLOOP_COMPLETE", NearMiss),
+        ("> ```\n> code\n> ```\n\nLOOP_COMPLETE", Complete),
         ("```inline``` code\nLOOP_COMPLETE", Complete),
         // Followed by more.
         ("LOOP_COMPLETE\nOne more thing.", NearMiss),
@@ -189,6 +205,7 @@ fn a_configured_marker_replaces_the_completion_markers_only() {
         ("ALL GREEN!", Complete),
         ("Done. ALL GREEN!", Complete),
         ("all green!", NearMiss),
+        ("Not ALL GREEN! yet", NearMiss),
         ("LOOP_COMPLETE", Nothing),
         ("<promise>COMPLETE</promise>", Nothing),
         ("<promise>REPLAN</promise>", Replan),
@@ -196,6 +213,19 @@ fn a_configured_marker_replaces_the_completion_markers_only() {
         assert_eq!(judge(&rule, Messages::Whole, &[ai(text)]), expected, "{text:?}");
     }
     assert_eq!(rule.told(), "ALL GREEN!");
+}
+
+#[test]
+fn an_ordinary_word_as_marker_is_only_meant_where_it_stands_exactly() {
+    let rule = Rule::new(Some("DONE"), Match::LastLine);
+    for (text, expected) in [
+        ("DONE", Complete),
+        ("The parser is not done yet.", Nothing),
+        ("ABANDONED", Nothing),
+        ("It is DONE, I think", NearMiss),
+    ] {
+        assert_eq!(judge(&rule, Messages::Whole, &[ai(text)]), expected, "{text:?}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ const HELD_BYTES: usize = 64 * 1024;
 /// An adapter for the dialect that the output really speaks.
 pub fn auto(expected: &'static Dialect, context: &Context) -> Box<dyn Adapter> {
     let adapter = (expected.adapter)(context);
-    Box::new(Auto { expected, context: context.clone(), adapter, undecided: Some(Held::default()) })
+    Box::new(Auto { expected, context: context.clone(), adapter, undecided: Some(Held::default()), other: None })
 }
 
 /// The dialect that a line plainly speaks.
@@ -28,6 +28,8 @@ struct Auto {
     adapter: Box<dyn Adapter>,
     /// What is held back, until it is decided.
     undecided: Option<Held>,
+    /// The dialect that was not expected.
+    other: Option<&'static Dialect>,
 }
 
 #[derive(Default)]
@@ -35,6 +37,8 @@ struct Held {
     output: Vec<(Vec<u8>, bool)>,
     /// Already read by the expected adapter: nobody should wait for an error.
     errors: Vec<Vec<u8>>,
+    /// Lines of an agent without structure, which nobody should wait for either.
+    shown: usize,
 }
 
 impl Auto {
@@ -45,8 +49,7 @@ impl Auto {
         }
         match spoken(line) {
             Some(other) => Some(if self.understands(line) { self.expected } else { other }),
-            // An agent without structure is read as it comes; a blank line decides nothing.
-            None => (self.expected.messages == Messages::Lines && !line.trim().is_empty()).then_some(self.expected),
+            None => None,
         }
     }
 
@@ -64,6 +67,14 @@ impl Auto {
     fn decide(&mut self, dialect: &'static Dialect, out: &mut Vec<Event>) {
         let Some(held) = self.undecided.take() else { return };
         if dialect.name != self.expected.name {
+            if held.shown > 0 {
+                // What the expected adapter still holds back belongs before the switch; the end is not there yet.
+                let mut rest = Vec::new();
+                self.adapter.end(None, &mut rest);
+                let is_end = |event: &Event| matches!(event, Event::Meta { meta } if meta.kind() == Some("turn_end"));
+                out.extend(rest.into_iter().filter(|event| !is_end(event)));
+            }
+            self.other = Some(dialect);
             let (from, to) = (self.expected.name.to_owned(), dialect.name.to_owned());
             out.push(Known::Dialect { from, to }.into());
             self.adapter = (dialect.adapter)(&self.context);
@@ -90,6 +101,18 @@ impl Adapter for Auto {
             return self.adapter.line(line, out);
         }
         if let Some(held) = &mut self.undecided {
+            let blank = line.bytes.trim_ascii().is_empty();
+            if self.expected.messages == Messages::Lines && !(blank && held.shown == 0) {
+                // An agent without structure is read as it comes: a banner before the first structured line.
+                for (bytes, terminated) in held.output.drain(..) {
+                    self.adapter.line(Line { bytes: &bytes, part: Part::Whole, terminated }, out);
+                }
+                held.shown += 1;
+                if held.shown > HELD_LINES {
+                    self.undecided = None;
+                }
+                return self.adapter.line(line, out);
+            }
             held.output.push((line.bytes.to_vec(), line.terminated));
             let bytes: usize = held.output.iter().map(|(bytes, _)| bytes.len()).sum();
             if held.output.len() > HELD_LINES || bytes > HELD_BYTES {
@@ -103,6 +126,10 @@ impl Adapter for Auto {
             held.errors.push(line.bytes.to_vec());
         }
         self.adapter.stderr(line, out);
+    }
+
+    fn spoken(&self) -> Option<&'static Dialect> {
+        self.other
     }
 
     fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>) {
@@ -128,6 +155,20 @@ mod tests {
         }
         adapter.end(Some(Exit::Code(0)), &mut out);
         out.iter().map(|event| serde_json::to_string(event).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_banner_before_a_structured_stream_is_shown_and_the_stream_is_read() {
+        let read = read("plain", &format!("Starting the agent\n{CLAUDE}"));
+        assert_eq!(read[0], r#"{"type":"text","tag":"AI","text":"Starting the agent"}"#);
+        assert_eq!(read[1], r#"{"type":"meta","meta":{"kind":"dialect","from":"plain","to":"claude"}}"#);
+        assert_eq!(read[2..], plainly("claude", CLAUDE)[..]);
+    }
+
+    #[test]
+    fn a_line_that_looks_structured_late_in_a_plain_text_is_text() {
+        let output = format!("{}{CLAUDE}", "words\n".repeat(HELD_LINES + 1));
+        assert!(read("plain", &output).iter().all(|event| !event.contains("dialect")));
     }
 
     fn plainly(name: &str, output: &str) -> Vec<String> {

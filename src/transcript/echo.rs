@@ -7,8 +7,8 @@ use crate::event::Tag;
 #[derive(Debug)]
 pub struct Echo {
     prompts: Vec<Vec<String>>,
-    /// The prompt that is being repeated, and its next line.
-    at: Option<(usize, usize)>,
+    /// The prompts that are being repeated, each with its next line.
+    at: Vec<(usize, usize)>,
     /// The first line of what may become an echo, and blank lines after it.
     held: Vec<String>,
 }
@@ -20,40 +20,39 @@ impl Echo {
             .map(|prompt| prompt.trim().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>())
             .filter(|lines| !lines.is_empty())
             .collect();
-        Self { prompts, at: None, held: Vec::new() }
+        Self { prompts, at: Vec::new(), held: Vec::new() }
     }
 
     /// Takes a line and gives it, now or later, to `each` with its tag.
     pub fn line(&mut self, line: &str, each: &mut impl FnMut(Tag, String)) {
-        if let Some((prompt, next)) = self.at {
-            let lines = &self.prompts[prompt];
-            if lines[next] == line.trim_end() {
-                if line.trim().is_empty() && !self.held.is_empty() {
-                    // A blank line is no evidence yet.
-                    self.held.push(line.to_owned());
-                } else {
-                    self.held.drain(..).for_each(|held| each(Tag::Prompt, held));
-                    each(Tag::Prompt, line.to_owned());
-                }
-                self.at = (next + 1 < lines.len()).then_some((prompt, next + 1));
-                return;
-            }
+        let text = line.trim_end();
+        let goes_on = |&(prompt, next): &(usize, usize)| self.prompts[prompt][next] == text;
+        let mut following: Vec<(usize, usize)> = self.at.iter().copied().filter(goes_on).collect();
+        let repeats = !following.is_empty();
+        if !repeats {
             self.flush(each);
+            following =
+                (0..self.prompts.len()).map(|prompt| (prompt, 0)).filter(|at| self.prompts[at.0][0] == text).collect();
         }
-        let begins = |lines: &Vec<String>| lines[0] == line.trim_end();
-        match self.prompts.iter().position(begins) {
-            Some(prompt) if self.prompts[prompt].len() == 1 => each(Tag::Prompt, line.to_owned()),
-            Some(prompt) => {
-                self.held.push(line.to_owned());
-                self.at = Some((prompt, 1));
-            }
-            None => each(Tag::Ai, line.to_owned()),
+        if following.is_empty() {
+            return each(Tag::Ai, line.to_owned());
+        }
+        let complete = following.iter().any(|&(prompt, next)| next + 1 == self.prompts[prompt].len());
+        let evidence = complete || (repeats && !text.is_empty()) || (repeats && self.held.is_empty());
+        self.at = following.into_iter().map(|(prompt, next)| (prompt, next + 1)).collect();
+        self.at.retain(|&(prompt, next)| next < self.prompts[prompt].len());
+        if evidence {
+            self.held.drain(..).for_each(|held| each(Tag::Prompt, held));
+            each(Tag::Prompt, line.to_owned());
+        } else {
+            // One line, or a blank one after it, is no evidence yet.
+            self.held.push(line.to_owned());
         }
     }
 
     /// What is held was no echo after all.
     pub fn flush(&mut self, each: &mut impl FnMut(Tag, String)) {
-        self.at = None;
+        self.at.clear();
         self.held.drain(..).for_each(|held| each(Tag::Ai, held));
     }
 }
@@ -90,6 +89,8 @@ mod tests {
     #[test]
     fn the_users_part_alone_is_prompt_too() {
         assert_eq!(tags(&["do\nit\n\nloop context", "do\nit"], "do\nit\nworking"), "PPA");
+        assert_eq!(tags(&["do it. X\n\nloop context", "do it. X"], "do it. X"), "P");
+        assert_eq!(tags(&["do it. X\n\nloop context", "do it. X"], "do it. X\n\nloop context\nmore"), "PPPA");
         assert_eq!(tags(&["rules\nfirst\ndo\nit", "do\nit"], "do\nit\nworking"), "PPA");
     }
 

@@ -55,6 +55,11 @@ pub trait Adapter: Send {
         out.push(stderr_text(line));
     }
 
+    /// The dialect that the output turned out to speak, when it is not the one that was expected.
+    fn spoken(&self) -> Option<&'static Dialect> {
+        None
+    }
+
     /// The streams are over. `exit` is how the process ended, `None` when nobody knows (a filter).
     fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>);
 }

@@ -12,8 +12,6 @@ use crate::journal::Receipt;
 
 /// How many lines of thinking make a plan.
 const PLAN_LINES: usize = 4;
-/// How many tools are listed at the most.
-const MOST_TOOLS: usize = 20;
 
 /// One line of a callout.
 pub struct Row {
@@ -74,12 +72,11 @@ impl Gathered {
     }
 
     fn actions(&self, glyphs: &Glyphs) -> Vec<Row> {
-        let calls = self.calls.all();
+        let calls = self.calls.shown();
         let names = calls.iter().map(|call| width(&harmless(&call.name))).max().unwrap_or(0).min(20);
-        let mut lines: Vec<(String, Ink)> =
-            calls.iter().take(MOST_TOOLS).map(|call| action(call, names, glyphs)).collect();
-        if calls.len() > MOST_TOOLS {
-            lines.push((format!("and {} more", calls.len() - MOST_TOOLS), Ink::Dim));
+        let mut lines: Vec<(String, Ink)> = calls.iter().map(|call| action(call, names, glyphs)).collect();
+        if self.calls.count() > calls.len() {
+            lines.push((format!("and {} more", self.calls.count() - calls.len()), Ink::Dim));
         }
         named("ACTIONS", lines)
     }

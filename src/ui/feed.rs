@@ -26,13 +26,24 @@ const TICK: Duration = Duration::from_secs(1);
 pub struct Feed {
     sender: Option<Sender<Appended>>,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Shown>>,
     behind: bool,
+}
+
+/// How much of a run a view has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Everything, or as much as its reader wanted.
+    InFull,
+    /// Its reader stood still, or could not be written to.
+    InPart,
 }
 
 #[derive(Debug)]
 struct Shared {
     waiting: AtomicUsize,
+    /// How far the view has come.
+    shown: AtomicU64,
     /// How far the journal reaches that the view may read.
     end: AtomicU64,
 }
@@ -40,12 +51,17 @@ struct Shared {
 impl Feed {
     /// Starts the view's thread.
     pub fn start(view: Box<dyn View>, journal: PathBuf) -> io::Result<Self> {
-        let shared = Arc::new(Shared { waiting: AtomicUsize::new(0), end: AtomicU64::new(0) });
+        let shared =
+            Arc::new(Shared { waiting: AtomicUsize::new(0), shown: AtomicU64::new(0), end: AtomicU64::new(0) });
         let (sender, receiver) = channel();
         let showing = Showing { view, journal, shared: Arc::clone(&shared), receiver, shown: 0 };
         let thread = std::thread::Builder::new().name("view".into()).spawn(move || {
-            // The reader is gone, `head` for example: that ends the view, not the run.
-            let _ = showing.run();
+            match showing.run() {
+                // The reader is gone, `head` for example: that ends the view, not the run.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Shown::InFull,
+                Err(_) => Shown::InPart,
+                Ok(()) => Shown::InFull,
+            }
         })?;
         Ok(Self { sender: Some(sender), shared, thread: Some(thread), behind: false })
     }
@@ -66,17 +82,21 @@ impl Feed {
         }
     }
 
-    /// Waits until the view has shown everything, but not for ever: its terminal may stand still.
-    pub fn finish(mut self, patience: Duration) {
+    /// Waits until the view has shown everything, but not for ever: its reader may stand still.
+    pub fn finish(mut self, patience: Duration) -> Shown {
         self.sender = None;
-        let Some(thread) = self.thread.take() else { return };
-        let start = std::time::Instant::now();
-        while !thread.is_finished() && start.elapsed() < patience {
+        let Some(thread) = self.thread.take() else { return Shown::InFull };
+        let mut progress = (self.shared.shown.load(Ordering::Acquire), std::time::Instant::now());
+        while !thread.is_finished() {
+            let shown = self.shared.shown.load(Ordering::Acquire);
+            if shown != progress.0 {
+                progress = (shown, std::time::Instant::now());
+            } else if progress.1.elapsed() > patience {
+                return Shown::InPart;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
-        if thread.is_finished() {
-            let _ = thread.join();
-        }
+        thread.join().unwrap_or(Shown::InPart)
     }
 }
 
@@ -108,6 +128,7 @@ impl Showing {
                     if appended.start == self.shown {
                         self.view.record(&appended.record)?;
                         self.shown = appended.end;
+                        self.shared.shown.store(self.shown, Ordering::Release);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => self.view.tick()?,
@@ -127,7 +148,10 @@ impl Showing {
         let mut reader = Reader::open(&self.journal, self.shown)?;
         while reader.offset() < end {
             match reader.read()? {
-                Some(Ok(record)) => self.view.record(&record)?,
+                Some(Ok(record)) => {
+                    self.view.record(&record)?;
+                    self.shared.shown.store(reader.offset(), Ordering::Release);
+                }
                 Some(Err(_)) => {}
                 None => break,
             }
@@ -177,7 +201,7 @@ mod tests {
         }
         assert!(feed.shared.waiting.load(Ordering::Acquire) <= MOST_WAITING + 128 * 1024, "the queue is bounded");
         drop(open);
-        feed.finish(Duration::from_secs(20));
+        assert_eq!(feed.finish(Duration::from_secs(20)), Shown::InFull);
         assert_eq!(shown.iter().collect::<Vec<_>>(), (0..count).collect::<Vec<_>>());
     }
 }

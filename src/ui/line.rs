@@ -1,7 +1,7 @@
 //! The line view: what happens, one line after the other, on a terminal, in a pipe, in a CI log.
 
 use std::io::{self, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::callouts::{Gathered, action, outcome};
 use super::style::{Glyphs, Ink, Palette};
@@ -61,14 +61,24 @@ struct Status {
     since: Instant,
     heard: Instant,
     running: bool,
+    /// When a wait between iterations is over.
+    until: Option<Instant>,
 }
 
 impl<W: Write> LineView<W> {
     /// A view with these looks. A status line is drawn when the columns are a terminal's.
     pub fn new(out: W, palette: Palette, glyphs: Glyphs, columns: Columns) -> Self {
         let now = Instant::now();
-        let status =
-            Status { shown: false, agent: String::new(), iteration: 0, of: 0, since: now, heard: now, running: false };
+        let status = Status {
+            shown: false,
+            agent: String::new(),
+            iteration: 0,
+            of: 0,
+            since: now,
+            heard: now,
+            running: false,
+            until: None,
+        };
         let mut view = Self {
             out: io::BufWriter::with_capacity(64 * 1024, out),
             palette,
@@ -91,7 +101,7 @@ impl<W: Write> LineView<W> {
             Columns::Unlimited => usize::MAX,
             Columns::Fixed(columns) => columns,
             Columns::Terminal => rustix::termios::tcgetwinsize(rustix::stdio::stdout())
-                .map_or(80, |size| usize::from(size.ws_col))
+                .map_or(80, |size| if size.ws_col == 0 { 80 } else { usize::from(size.ws_col) })
                 .max(20),
         };
     }
@@ -160,10 +170,11 @@ impl<W: Write> LineView<W> {
         }
         open.held.push_str(text);
         let mut held = std::mem::take(&mut open.held);
-        while let Some(end) = held.find('\n') {
-            self.spoken(tag, nested, held[..end].trim_end_matches('\r'))?;
-            held.drain(..=end);
+        let whole = held.rfind('\n').map_or(0, |end| end + 1);
+        for line in held[..whole].lines() {
+            self.spoken(tag, nested, line)?;
         }
+        held.drain(..whole);
         if held.len() > LONGEST_HELD {
             self.spoken(tag, nested, &held)?;
             held.clear();
@@ -273,8 +284,9 @@ impl<W: Write> LineView<W> {
                 self.status.agent.clone_from(agent);
                 self.run.clone_from(run);
                 let dot = self.glyphs.dot;
-                let time =
-                    max_seconds.map_or_else(String::new, |seconds| format!(", {}", figures::duration(seconds * 1000)));
+                let time = max_seconds.map_or_else(String::new, |seconds| {
+                    format!(", {}", figures::duration(seconds.saturating_mul(1000)))
+                });
                 let title = format!("ralph {ralph} {dot} run {run}");
                 writeln!(self.out, "{}", self.palette.paint(Ink::Strong, &title))?;
                 let limits = format!("at most {}{time}", figures::plural(u64::from(*max_iterations), "iteration"));
@@ -294,6 +306,7 @@ impl<W: Write> LineView<W> {
                     of: *of,
                     since: Instant::now(),
                     running: true,
+                    until: None,
                     agent: std::mem::take(&mut self.status.agent),
                     ..self.status
                 };
@@ -325,7 +338,10 @@ impl<W: Write> LineView<W> {
             }
             Fact::Decision { verdict, reason, wait_ms } => match (verdict.as_str(), wait_ms) {
                 ("finish", _) => Ok(()),
-                (_, Some(wait)) => self.system(&format!("waiting {}: {reason}", figures::duration(*wait)), Ink::Warn),
+                (_, Some(wait)) => {
+                    self.status.until = Some(Instant::now() + Duration::from_millis(*wait));
+                    self.system(&format!("waiting {}: {reason}", figures::duration(*wait)), Ink::Warn)
+                }
                 _ => self.system(&format!("next: {reason}"), Ink::Dim),
             },
             Fact::Interrupt { unix_signal, action } => self.system(&format!("{unix_signal}: {action}"), Ink::Warn),
@@ -369,7 +385,7 @@ impl<W: Write + Send> View for LineView<W> {
             self.show_started()?;
             self.out.flush()?;
         }
-        if self.columns != Columns::Terminal || !self.status.running {
+        if self.columns != Columns::Terminal || !(self.status.running || self.status.until.is_some()) {
             return Ok(());
         }
         self.measure();
@@ -378,7 +394,13 @@ impl<W: Write + Send> View for LineView<W> {
         let idle = heard.elapsed().as_secs();
         let idle = if idle >= 2 { format!(" {dot} idle {idle}s") } else { String::new() };
         let elapsed = figures::duration(since.elapsed().as_secs() * 1000);
-        let line = format!("iteration {iteration}/{of} {dot} {} {dot} {elapsed}{idle}", harmless(agent));
+        let line = match self.status.until {
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now()).as_secs();
+                format!("waiting, {} left", figures::duration(left * 1000))
+            }
+            None => format!("iteration {iteration}/{of} {dot} {} {dot} {elapsed}{idle}", harmless(agent)),
+        };
         let line = self.palette.paint(Ink::Dim, &cut(&line, self.width.saturating_sub(1)));
         write!(self.out, "\r\x1b[K{line}")?;
         self.status.shown = true;

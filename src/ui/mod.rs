@@ -12,10 +12,11 @@ mod tools;
 
 use std::io;
 
-pub use feed::Feed;
+pub use feed::{Feed, Shown};
 pub use json::JsonView;
 pub use line::{Columns, LineView};
 pub use style::{Glyphs, Palette};
+pub use text::harmless;
 
 use crate::journal::Record;
 

@@ -4,6 +4,13 @@ use serde_json::Value;
 
 use crate::event::{Object, Status};
 
+/// More of an argument is never shown.
+const LONGEST_ARGUMENT: usize = 200;
+/// So many calls are kept; of more, the oldest that have ended and are not shown are forgotten.
+const MOST_KEPT: usize = 200;
+/// So many are shown.
+pub const MOST_SHOWN: usize = 20;
+
 /// One tool call.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -22,13 +29,22 @@ pub struct Call {
 
 /// The calls of one iteration, in the order they started.
 #[derive(Clone, Debug, Default)]
-pub struct Calls(Vec<Call>);
+pub struct Calls {
+    kept: Vec<Call>,
+    forgotten: usize,
+}
 
 impl Calls {
     /// A call begins.
     pub fn start(&mut self, id: &str, name: &str, input: Option<&Object>) {
         let argument = input.map(main_argument).unwrap_or_default();
-        self.0.push(Call {
+        if self.kept.len() >= MOST_KEPT
+            && let Some(old) = (MOST_SHOWN..self.kept.len()).find(|&at| self.kept[at].status.is_some())
+        {
+            self.kept.remove(old);
+            self.forgotten += 1;
+        }
+        self.kept.push(Call {
             id: id.to_owned(),
             name: name.to_owned(),
             argument,
@@ -55,16 +71,21 @@ impl Calls {
 
     /// The newest call with this id.
     pub fn find(&self, id: &str) -> Option<&Call> {
-        self.0.iter().rev().find(|call| call.id == id)
+        self.kept.iter().rev().find(|call| call.id == id)
     }
 
-    /// All of them.
-    pub fn all(&self) -> &[Call] {
-        &self.0
+    /// The first of them, as many as are shown.
+    pub fn shown(&self) -> &[Call] {
+        &self.kept[..self.kept.len().min(MOST_SHOWN)]
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> usize {
+        self.kept.len() + self.forgotten
     }
 
     fn open(&mut self, id: &str) -> Option<&mut Call> {
-        self.0.iter_mut().rev().find(|call| call.id == id)
+        self.kept.iter_mut().rev().find(|call| call.id == id)
     }
 }
 
@@ -104,7 +125,8 @@ fn main_argument(input: &Object) -> String {
     };
     let mut lines = text.trim().lines();
     let first = lines.next().unwrap_or_default().to_owned();
-    if lines.next().is_some() { format!("{first} …") } else { first }
+    let first = if lines.next().is_some() { format!("{first} …") } else { first };
+    super::text::cut(&first, LONGEST_ARGUMENT)
 }
 
 #[cfg(test)]
