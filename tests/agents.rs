@@ -330,6 +330,13 @@ fn command_args_extra_args_and_env_of_any_agent_can_be_replaced() {
 }
 
 #[test]
+fn a_section_for_an_agent_that_nobody_knows_is_told() {
+    let machine = Machine::new().with("claude");
+    let test = machine.test().file("ralph.yml", "adapters:\n  cluade:\n    enabled: false\n");
+    test.run().complete().shows("`adapters.cluade`").shows("did you mean `claude`?");
+}
+
+#[test]
 fn an_agent_of_the_project_is_known_by_name_and_told() {
     let machine = Machine::new().with("house-ai");
     let house =

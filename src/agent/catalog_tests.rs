@@ -90,3 +90,11 @@ fn mistakes_in_an_agent_file_are_named() {
         assert!(error.message.contains(message) && error.message.contains("x.yml"), "{text}: {}", error.message);
     }
 }
+
+#[test]
+fn the_example_in_the_document_is_an_agent_file() {
+    let document = include_str!("../../docs/agents.md");
+    let example = document.split("```yaml\n").find(|text| text.starts_with("id: ")).unwrap();
+    let definition = definition::read("house.yml", example.split("```").next().unwrap()).unwrap();
+    assert_eq!(definition.commands, ["house-ai", "house"]);
+}

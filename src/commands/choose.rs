@@ -10,6 +10,7 @@ use crate::agent::{
 };
 use crate::config::{Adapter, FileLayer, Origin, Setting, Settings};
 use crate::error::UserError;
+use crate::nearest::nearest;
 use crate::process::StartError;
 use crate::run::start_error;
 
@@ -42,7 +43,7 @@ pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result
             })?;
             let (agent, found) = agent::locate(&entry.definition, wishes(name), workspace);
             match found {
-                Ok(_) => Ok(chosen(agent, entry)),
+                Ok(_) => Ok(chosen(agent, entry, strangers(&catalog, file))),
                 Err(StartError::NotFound { .. }) => {
                     Err(agent::not_installed(&agent, &settings.agent.origin.to_string()))
                 }
@@ -105,7 +106,7 @@ fn automatic(
             let entry = asked[index];
             let (agent, found) = agent::locate(&entry.definition, wishes(&entry.definition.id), workspace);
             found.map_err(|error| start_error(&error))?;
-            Ok(chosen(agent, entry))
+            Ok(chosen(agent, entry, strangers(catalog, file)))
         }
         Err(probes) => Err(none_installed(catalog, file, &asked, &probes)),
     }
@@ -132,7 +133,18 @@ fn none_installed(catalog: &Catalog, file: &FileLayer, asked: &[&Entry], probes:
         .hint("or run any command: `--agent-cmd './my-agent.sh'`")
 }
 
-fn chosen(agent: Agent, entry: &Entry) -> Chosen {
+/// Sections under `adapters` that belong to no agent: a slip there would change nothing, silently.
+fn strangers(catalog: &Catalog, file: &FileLayer) -> Vec<String> {
+    let known = || catalog.names().into_iter().chain(["custom"]);
+    let strangers = file.adapters.iter().map(|(name, _)| name).filter(|name| !known().any(|known| known == *name));
+    let told = strangers.map(|name| {
+        let meant = nearest(name, known()).map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"));
+        format!("`adapters.{name}` in the configuration belongs to no known agent{meant}")
+    });
+    told.collect()
+}
+
+fn chosen(agent: Agent, entry: &Entry, mut notices: Vec<String>) -> Chosen {
     let definition = &entry.definition;
     let auth = agent::auth(definition);
     let matters = |when| match when {
@@ -141,9 +153,9 @@ fn chosen(agent: Agent, entry: &Entry) -> Chosen {
         When::Auth => auth == agent::Auth::Unknown,
     };
     let pitfalls = definition.pitfalls.iter().filter(|pitfall| matters(pitfall.when));
-    let mut notices: Vec<String> = pitfalls.map(|pitfall| pitfall.message.clone()).collect();
     if let Source::File(path) = &entry.source {
-        notices.insert(0, format!("agent `{}` is defined by `{}`", definition.id, path.display()));
+        notices.push(format!("agent `{}` is defined by `{}`", definition.id, path.display()));
     }
+    notices.extend(pitfalls.map(|pitfall| pitfall.message.clone()));
     Chosen { agent, source: Some(entry.source.clone()), notices }
 }

@@ -69,3 +69,46 @@ fn mistakes_point_at_their_place() {
         assert!(error.message.starts_with(message), "{text:?}: {}", error.message);
     }
 }
+
+#[test]
+fn the_examples_in_the_documents_are_read_without_a_warning() {
+    let agents = include_str!("../../docs/agents.md").split("```yaml\n").nth(1).unwrap();
+    let configuration = include_str!("../../docs/configuration.md").split("```yaml\n").nth(1).unwrap();
+    for example in [agents, configuration] {
+        let file = read(example.split("```").next().unwrap()).unwrap();
+        assert_eq!(file.warnings, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_a_file_says_of_one_agent_is_kept_with_its_place() {
+    let file = read(
+        "adapters:\n  codex:\n    enabled: false\n    command: \"npx 'my codex'\"\n    args: [a, 1]\n    extra_args: [b]\n    \
+         env: {ONE: 1, TWO: \"\", THREE: true}\n    partial: true\n",
+    )
+    .unwrap();
+    let codex = file.adapter("codex");
+    assert_eq!(codex.enabled.unwrap(), Setting::new(false, Origin::File { path: "ralph.yml".into(), line: 3 }));
+    assert_eq!(codex.command.unwrap().value, ["npx", "my codex"]);
+    assert_eq!(codex.args.unwrap().value, ["a", "1"]);
+    assert_eq!(codex.extra_args.unwrap().value, ["b"]);
+    let env = [("ONE", "1"), ("TWO", ""), ("THREE", "true")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(codex.env, env);
+    assert!(codex.partial.unwrap().value);
+    assert!(file.adapter("claude").enabled.is_none());
+}
+
+#[test]
+fn mistakes_under_adapters_are_pointed_at() {
+    for (text, message) in [
+        ("adapters:\n  codex:\n    enabled: maybe\n", "`adapters.codex.enabled` must be true or false, found text"),
+        ("adapters:\n  codex:\n    args: --json\n", "`adapters.codex.args` must be a list, found text"),
+        ("adapters:\n  codex:\n    env: [A]\n", "`adapters.codex.env` must be a mapping of variables, found a list"),
+        ("adapters: [codex]\n", "`adapters` must be a mapping of agents, found a list"),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(error.message.starts_with(message), "{text}: {}", error.message);
+    }
+    let file = read("adapters:\n  codex:\n    timout: 5\n").unwrap();
+    assert!(file.warnings[0].contains("did you mean `adapters.codex.timeout`?"), "{:?}", file.warnings);
+}
