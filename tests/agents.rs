@@ -118,7 +118,7 @@ fn auto_does_not_wait_for_a_later_agent_that_hangs() {
     let machine = Machine::new().with("claude").script("codex", "exec /bin/sleep 600");
     let begun = std::time::Instant::now();
     assert_eq!(agent_of(&machine.test().run().complete()), "claude");
-    assert!(begun.elapsed() < std::time::Duration::from_secs(14), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(25), "{:?}", begun.elapsed());
 }
 
 #[test]
