@@ -105,19 +105,22 @@ impl Writer {
     }
 
     fn events(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
-        for event in events.drain(..) {
-            match self {
-                Self::Lines { out, emit } => emit(&event, out),
-                Self::Text(view) => {
+        match self {
+            Self::Lines { out, emit } => events.iter().for_each(|event| emit(event, out)),
+            Self::Text(view) => {
+                for event in events.drain(..) {
                     let body = Body::Agent { iteration: 1, from: Stream::Stdout, event };
                     view.record(&Record { seq: 0, at: jiff::Timestamp::UNIX_EPOCH, body })?;
                 }
-                Self::Explain { out, .. } => {
+            }
+            Self::Explain { out, .. } => {
+                for event in &*events {
                     out.extend_from_slice(b"    ");
-                    emit::json(&event, out);
+                    emit::json(event, out);
                 }
             }
         }
+        events.clear();
         match self {
             Self::Lines { out, .. } | Self::Explain { out, .. } if out.len() >= CHUNK / 2 => self.flush(),
             _ => Ok(()),

@@ -25,6 +25,9 @@ impl Echo {
 
     /// Takes a line and gives it, now or later, to `each` with its tag.
     pub fn line(&mut self, line: &str, each: &mut impl FnMut(Tag, String)) {
+        if self.prompts.is_empty() {
+            return each(Tag::Ai, line.to_owned());
+        }
         let text = line.trim_end();
         let goes_on = |&(prompt, next): &(usize, usize)| self.prompts[prompt][next] == text;
         let mut following: Vec<(usize, usize)> = self.at.iter().copied().filter(goes_on).collect();
