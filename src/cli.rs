@@ -21,7 +21,7 @@ const EXIT_CODES: &str = "Exit codes:
   3  the agent asks for a replan or for a human
   4  the agent is not usable: missing, not logged in, not permitted
   5  a limit ended the run: iterations, time
-  6  no progress
+  6  no progress (reserved)
   7  rate-limited beyond the allowed wait
   128 + N  ended by Unix signal N (130: Ctrl-C)";
 
@@ -208,7 +208,8 @@ pub struct Translate {
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
 
-    /// What the input is: an agent's name, `plain`, `rtf1`, or `auto` to see it from the first lines.
+    /// What the input is: `claude`, `codex`, `gemini`, `qwen`, `opencode`, `copilot`, `cursor`, `amp`, `cline`, `pi`,
+    /// `goose`, `droid`, `kiro`, `aider`, `plain`, `rtf1`, or `auto` to see it from the first lines.
     #[arg(long, value_name = "DIALECT")]
     pub from: String,
 

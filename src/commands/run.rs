@@ -257,6 +257,16 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
             .map_err(|_| UserError::usage("the prompt on standard input is not UTF-8").hint("give it as UTF-8"))?;
         return Ok(Source::Text { text, from: "standard input".to_owned() });
     }
+    if let [only] = args.words.as_slice()
+        && Path::new(only).is_file()
+    {
+        return Err(UserError::usage(format!("`{only}` is a file, and its name alone is no prompt"))
+            .hint(format!("to read the prompt from it: `ralph run -P {only}`")));
+    }
+    if args.words.len() > 1 && args.words.iter().any(|word| word == "-") {
+        return Err(UserError::usage("`-` reads the prompt from standard input, and stands alone")
+            .hint("give either `-` or words"));
+    }
     if !args.words.is_empty() {
         return Ok(Source::Text { text: args.words.join(" "), from: "command line".to_owned() });
     }
@@ -277,6 +287,7 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
     match &agent.definition.own_prompt {
         Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
         None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
-            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")),
+            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
+            .hint("from a pipe: `… | ralph run -`")),
     }
 }

@@ -200,7 +200,8 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
             _ => finish(Outcome::Limit, format!("the time limit of {limit} s is reached")),
         };
     } else if state.iterations >= policy.max_iterations {
-        format!("the limit of {} iterations is reached", policy.max_iterations)
+        let plural = if policy.max_iterations == 1 { "" } else { "s" };
+        format!("the limit of {} iteration{plural} is reached", policy.max_iterations)
     } else {
         return verdict;
     };

@@ -98,5 +98,5 @@ impl Glyphs {
 
     /// For everything else.
     pub const ASCII: Self =
-        Self { gutter: "|", callout: "#", ok: "ok", fail: "FAIL", unknown: "?", start: ">", rule: "-", dot: "," };
+        Self { gutter: "|", callout: "#", ok: "ok", fail: "FAIL", unknown: "?", start: ">", rule: "-", dot: "-" };
 }
