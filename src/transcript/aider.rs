@@ -208,11 +208,7 @@ impl Adapter for Aider {
             _ if !self.answered => Some(Failure::of(FailureClass::Agent, None, "the answer was empty")),
             _ => None,
         };
-        let success = (failed || failure.is_some()).then_some(false);
-        if let Some(failure) = failure {
-            self.turn.failure(failure);
-        }
-        self.turn.close(success, if stopped { "stopped" } else { "end of output" });
+        self.turn.close_by_exit(exit, failure);
         self.turn.swap(out);
     }
 }

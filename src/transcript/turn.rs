@@ -3,10 +3,12 @@
 //! happened; only the turn makes events.
 
 use super::failure::Failure;
+use super::jsonl::was_stopped;
 use super::tools::Tools;
 use super::words::Words;
 use super::{excerpt, turn_end};
 use crate::event::{Event, FailureClass, Known, Object, Status, Tag, Usage};
+use crate::process::Exit;
 
 /// So many kinds of lines that were not understood are counted apart.
 const REASONS: usize = 32;
@@ -329,6 +331,16 @@ impl Turn {
             }
         }
         self.end(success, reason);
+    }
+
+    /// The same for an agent without a terminal event: its process, or a failure that it tells, says how it went.
+    pub fn close_by_exit(&mut self, exit: Option<Exit>, failure: Option<Failure>) {
+        let failed = exit.is_some_and(|exit| !exit.success());
+        let success = (failed || failure.is_some()).then_some(false);
+        if let Some(failure) = failure {
+            self.failure(failure);
+        }
+        self.close(success, if exit.is_some_and(was_stopped) { "stopped" } else { "end of output" });
     }
 }
 
