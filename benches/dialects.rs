@@ -23,6 +23,8 @@ const SHAPES: &[Shape] = &[
     Shape { name: "claude deltas of 120 bytes", dialect: "claude", wanted: 300.0, line: claude_delta },
     Shape { name: "claude messages of 64 KB", dialect: "claude", wanted: 600.0, line: claude_message },
     Shape { name: "claude tool results of 1 KB", dialect: "claude", wanted: 400.0, line: claude_result },
+    // The hard case, for comparison: a text that is nearly all quotes and ends of lines.
+    Shape { name: "claude messages, dense escapes", dialect: "claude", wanted: 0.0, line: claude_dense_message },
     Shape { name: "claude events that only count", dialect: "claude", wanted: 2000.0, line: claude_counted },
     Shape { name: "claude unknown events", dialect: "claude", wanted: 2000.0, line: claude_unknown },
     Shape { name: "gemini deltas of 120 bytes", dialect: "gemini", wanted: 150.0, line: gemini_delta },
@@ -106,7 +108,8 @@ fn words(bytes: usize) -> String {
     "The quick brown fox jumps over the lazy dog and goes on. ".chars().cycle().take(bytes).collect()
 }
 
-/// Text as it stands in JSON, with as many escapes as code has: an end of line, and now and then quotes.
+/// Text as it stands in JSON, with an escape every 25 bytes: as many as source code has. Captured texts and tool
+/// outputs of claude, codex and gemini have one every 55.
 fn escaped(bytes: usize) -> String {
     const LINE: &str = "    let total = items.iter().map(|item| item.price).sum::<u64>(); // \\\"all\\\"\\n";
     LINE.repeat(bytes / LINE.len())
@@ -128,9 +131,18 @@ fn claude_delta(at: usize) -> String {
 }
 
 fn claude_message(_: usize) -> String {
+    claude_text(&escaped(64 * 1024))
+}
+
+/// An escape every 14 bytes.
+fn claude_dense_message(_: usize) -> String {
+    const LINE: &str = "let x = \\\"a\\\";\\n    println!(\\\"{x}\\\"); // the quick brown fox jumps over the dog\\n";
+    claude_text(&LINE.repeat(64 * 1024 / LINE.len()))
+}
+
+fn claude_text(text: &str) -> String {
     format!(
-        "{{\"type\":\"assistant\",\"message\":{{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-opus-4-8\",\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}],\"stop_reason\":null,\"usage\":{{\"input_tokens\":1200,\"output_tokens\":1}}}},{SESSION}}}",
-        escaped(64 * 1024)
+        "{{\"type\":\"assistant\",\"message\":{{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-opus-4-8\",\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}],\"stop_reason\":null,\"usage\":{{\"input_tokens\":1200,\"output_tokens\":1}}}},{SESSION}}}"
     )
 }
 
