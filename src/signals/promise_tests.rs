@@ -16,7 +16,7 @@ fn judge(rule: &Rule, messages: Messages, events: &[Event]) -> Said {
     for event in events {
         watch.see(event);
     }
-    match watch.end() {
+    match watch.end().signal {
         Some(Signal::Complete { .. }) => Complete,
         Some(Signal::Replan { .. }) => Replan,
         Some(Signal::NearMiss { .. }) => NearMiss,
@@ -253,7 +253,7 @@ fn a_near_miss_says_why() {
         for event in &events {
             watch.see(event);
         }
-        match watch.end() {
+        match watch.end().signal {
             Some(Signal::NearMiss { reason: found, .. }) => assert_eq!(found, reason),
             other => panic!("{events:?}: {other:?}"),
         }
@@ -268,5 +268,5 @@ fn a_line_of_any_length_needs_little_memory() {
     }
     assert!(watch.message.partial.capacity() < 1024 * 1024);
     watch.see(&Event::delta(Tag::Ai, ". LOOP_COMPLETE"));
-    assert_eq!(watch.end(), Some(Signal::Complete { marker: "LOOP_COMPLETE".into() }));
+    assert_eq!(watch.end().signal, Some(Signal::Complete { marker: "LOOP_COMPLETE".into() }));
 }
