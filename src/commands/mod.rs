@@ -5,6 +5,7 @@ mod choose;
 mod demo_agent;
 mod dry_run;
 mod looks;
+mod planning;
 mod run;
 mod translate;
 

@@ -6,6 +6,7 @@
 mod adapter;
 mod command;
 mod file;
+mod judgement;
 mod origin;
 mod reading;
 mod settings;
@@ -15,6 +16,7 @@ mod value;
 pub use adapter::Adapter;
 pub use command::{CommandLine, Program, PromptMode};
 pub use file::{FileLayer, find, nearest_file, read};
+pub use judgement::{Dollars, HatList, OrOff, SessionChoice};
 pub use origin::{Origin, Setting};
 pub use reading::Reading;
 pub use settings::{Layer, Settings};

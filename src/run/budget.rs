@@ -191,7 +191,11 @@ mod tests {
     fn a_reported_cost_wins_and_the_rest_is_computed_from_the_users_prices() {
         let price = Price { input: 2.0, output: 10.0, cached: Some(0.2), cache_write: None };
         let pricing = Pricing(BTreeMap::from([("big".to_owned(), price), ("big-mini".to_owned(), Price::default())]));
-        let of = |model: &str| Usage { model: Some(model.into()), cached_tokens: Some(500_000), ..usage(1_000_000, 100_000) };
+        let of = |model: &str| Usage {
+            model: Some(model.into()),
+            cached_tokens: Some(500_000),
+            ..usage(1_000_000, 100_000)
+        };
         let cost = pricing.cost(&of("big-4")).unwrap();
         assert!((cost.usd - (1.0 + 0.1 + 1.0)).abs() < 1e-9, "{cost:?}");
         assert_eq!(cost.source, CostSource::Computed);

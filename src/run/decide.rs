@@ -216,7 +216,8 @@ pub fn decide(policy: &Policy, before: State, report: &Report, elapsed: Duration
     let counted = state.iterations > before.iterations;
     if counted {
         state.still = stillness(before, report);
-        state.denied = if report.denied.is_empty() || report.progress == Progress::Made { 0 } else { before.denied + 1 };
+        state.denied =
+            if report.denied.is_empty() || report.progress == Progress::Made { 0 } else { before.denied + 1 };
     }
     let verdict = permitted(policy, state, report, counted, verdict);
     let verdict = moving(policy, state, counted, verdict);
@@ -224,12 +225,8 @@ pub fn decide(policy: &Policy, before: State, report: &Report, elapsed: Duration
 }
 
 fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
-    let counted = State {
-        iterations: before.iterations + 1,
-        waited: before.waited,
-        refuted: before.refuted,
-        ..State::default()
-    };
+    let counted =
+        State { iterations: before.iterations + 1, waited: before.waited, refuted: before.refuted, ..State::default() };
     let Some(failure) = &report.failure else {
         return match &report.signal {
             Some(Signal::Complete { marker }) => claimed(policy, before, counted, report, marker),
@@ -312,7 +309,14 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
     } else if state.claims < policy.confirmations {
         again(format!("{said}: confirmation {} of {}", state.claims, policy.confirmations))
     } else {
-        finish(Outcome::Complete, if report.verification == Verification::Passed { format!("{said}, and the verification agrees") } else { said })
+        finish(
+            Outcome::Complete,
+            if report.verification == Verification::Passed {
+                format!("{said}, and the verification agrees")
+            } else {
+                said
+            },
+        )
     };
     match verdict {
         Verdict::Again { .. } if report.interrupted => (state, stopped()),
@@ -386,7 +390,8 @@ fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verd
     match policy.permission {
         Permission::Halt => finish(Outcome::AgentUnusable, format!("the agent was not permitted to use {tools}")),
         Permission::Threshold if state.denied >= MOST_DENIED => {
-            let reason = format!("{MOST_DENIED} iterations in a row were not permitted to use {tools}, and moved nothing");
+            let reason =
+                format!("{MOST_DENIED} iterations in a row were not permitted to use {tools}, and moved nothing");
             finish(Outcome::AgentUnusable, reason)
         }
         Permission::Threshold | Permission::Continue => verdict,

@@ -122,7 +122,10 @@ impl Board {
         let remark = match outside {
             Some(hat) => {
                 let known = hat.publishes.join(", ");
-                Some(format!("the hat {} published `{}`, which is not among its topics ({known}).", hat.id, event.topic))
+                Some(format!(
+                    "the hat {} published `{}`, which is not among its topics ({known}).",
+                    hat.id, event.topic
+                ))
             }
             None if heard_by.is_empty() => Some(format!("nobody hears the event `{}`.", event.topic)),
             None => None,

@@ -4,9 +4,11 @@
 
 mod bench;
 pub mod budget;
+mod casting;
 pub mod control;
 mod coordinator;
 pub mod decide;
+mod evaluation;
 mod explain;
 mod filter;
 pub mod hats;

@@ -110,7 +110,8 @@ impl Snapshot {
         let head = git(top, &["rev-parse", "--verify", "--quiet", "HEAD"]).await;
         let head = head.map(|said| String::from_utf8_lossy(&said).trim().to_owned()).filter(|head| !head.is_empty());
         self.repositories.insert(top.to_owned(), Repository { head });
-        let Some(status) = git(top, &["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).await else {
+        let Some(status) = git(top, &["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).await
+        else {
             return;
         };
         self.seen = true;
@@ -199,7 +200,8 @@ async fn repository_of(directory: &Path) -> Option<PathBuf> {
 /// Repositories right below a directory that is none itself.
 fn repositories_below(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.join(".git").exists()).collect();
+    let mut found: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join(".git").exists()).collect();
     found.sort();
     found
 }

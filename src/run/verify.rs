@@ -70,7 +70,8 @@ impl Verified {
     /// What the agent hears about it.
     pub fn told(&self) -> String {
         let failed: Vec<_> = self.checks.iter().filter(|check| !check.passed).collect();
-        let mut text = "you said that the work is done, but these commands disagree. Mend what they complain about.\n".to_owned();
+        let mut text =
+            "you said that the work is done, but these commands disagree. Mend what they complain about.\n".to_owned();
         for check in &failed {
             let _ = writeln!(text, "$ {}\n({})", check.command, check.ended);
             let tail = ending(&check.tail, TOLD / failed.len().max(1));
@@ -83,7 +84,12 @@ impl Verified {
 }
 
 /// Runs the checks one after the other; all of them, so that the agent hears of every fault at once.
-pub async fn verify(checks: &[Check], workspace: &Path, environment: &[(OsString, OsString)], interrupts: &mut Interrupts) -> Verified {
+pub async fn verify(
+    checks: &[Check],
+    workspace: &Path,
+    environment: &[(OsString, OsString)],
+    interrupts: &mut Interrupts,
+) -> Verified {
     let mut verified = Verified::default();
     for check in checks {
         let (result, interrupted) = run(check, workspace, environment, interrupts).await;
@@ -96,7 +102,12 @@ pub async fn verify(checks: &[Check], workspace: &Path, environment: &[(OsString
     verified
 }
 
-async fn run(check: &Check, workspace: &Path, environment: &[(OsString, OsString)], interrupts: &mut Interrupts) -> (CheckResult, bool) {
+async fn run(
+    check: &Check,
+    workspace: &Path,
+    environment: &[(OsString, OsString)],
+    interrupts: &mut Interrupts,
+) -> (CheckResult, bool) {
     let Check { name, command, directory, timeout } = check;
     let mut result = CheckResult { name: name.clone(), command: command.clone(), ..CheckResult::default() };
     let directory = directory.as_ref().map_or_else(|| workspace.to_owned(), |directory| workspace.join(directory));
@@ -150,8 +161,9 @@ struct Tail(VecDeque<u8>);
 
 impl Tail {
     fn push(&mut self, bytes: &[u8]) {
-        self.0.extend(&bytes[bytes.len().saturating_sub(TAIL)..]);
-        let extra = self.0.len().saturating_sub(TAIL);
+        // One byte more than is kept tells that something was cut.
+        self.0.extend(&bytes[bytes.len().saturating_sub(TAIL + 1)..]);
+        let extra = self.0.len().saturating_sub(TAIL + 1);
         self.0.drain(..extra);
     }
 
@@ -165,7 +177,9 @@ impl Tail {
 fn ending(text: &str, most: usize) -> &str {
     let at = text.len().saturating_sub(most);
     let at = (at..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    if at == 0 { return text }
+    if at == 0 {
+        return text;
+    }
     text[at..].find('\n').map_or(&text[at..], |newline| &text[at + newline + 1..])
 }
 
@@ -174,12 +188,20 @@ mod tests {
     use super::*;
 
     fn result(name: &str, passed: bool) -> CheckResult {
-        CheckResult { name: name.into(), command: name.into(), passed, ended: "exit code 1".into(), tail: "x\n".into(), ..CheckResult::default() }
+        CheckResult {
+            name: name.into(),
+            command: name.into(),
+            passed,
+            ended: "exit code 1".into(),
+            tail: "x\n".into(),
+            ..CheckResult::default()
+        }
     }
 
     #[test]
     fn one_refusal_is_enough_and_all_of_them_are_told() {
-        let verified = Verified { checks: vec![result("a", true), result("b", false), result("c", false)], interrupted: false };
+        let verified =
+            Verified { checks: vec![result("a", true), result("b", false), result("c", false)], interrupted: false };
         assert_eq!(verified.verification(), Verification::Failed { summary: "`b`: exit code 1".into() });
         let told = verified.told();
         assert!(told.contains("$ b\n(exit code 1)\nx\n") && told.contains("$ c") && !told.contains("$ a"), "{told}");

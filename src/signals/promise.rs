@@ -6,11 +6,11 @@
 
 use memchr::memmem;
 
-use super::topics::Topics;
-use super::{Signal, appeal};
 use super::markdown::{
     Fences, heading_mark_free, is_block_quote, is_emphasis, is_invisible, list_mark_free, trim_end, trim_start,
 };
+use super::topics::Topics;
+use super::{Signal, appeal};
 use crate::event::{Event, Messages, Tag};
 
 /// The completion markers that are known when none is configured.

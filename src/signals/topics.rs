@@ -90,7 +90,9 @@ impl Topics {
         match topic(attributes) {
             Some(topic) if empty => self.said.push(Said { topic, payload: String::new() }),
             Some(topic) => self.open = Some(Open { topic, payload: String::new(), depth: 0 }),
-            None => self.problems.push(format!("an event has no topic: {}", shortened(&format!("{OPEN}{attributes}>")))),
+            None => {
+                self.problems.push(format!("an event has no topic: {}", shortened(&format!("{OPEN}{attributes}>"))))
+            }
         }
         Some(rest)
     }
@@ -193,15 +195,25 @@ mod tests {
             (r#"<event topic="a.b">x</event>"#, vec![("a.b", "x")]),
             ("<event topic='a.b'>x</event>", vec![("a.b", "x")]),
             ("<event id=\"1 > 0\" topic = a.b >x</event>", vec![("a.b", "x")]),
-            ("Done. <event topic=\"one\">1</event> and <event topic=\"two\">2</event>", vec![("one", "1"), ("two", "2")]),
-            ("<event topic=\"a\">\nline <b>one</b>\n\nline two\n</event> tail", vec![("a", "line <b>one</b>\n\nline two")]),
+            (
+                "Done. <event topic=\"one\">1</event> and <event topic=\"two\">2</event>",
+                vec![("one", "1"), ("two", "2")],
+            ),
+            (
+                "<event topic=\"a\">\nline <b>one</b>\n\nline two\n</event> tail",
+                vec![("a", "line <b>one</b>\n\nline two")],
+            ),
             ("<event topic=\"a\"/>", vec![("a", "")]),
-            ("<event topic=\"a\">see <event topic=\"b\">x</event> there</event>", vec![("a", "see <event topic=\"b\">x</event> there")]),
+            (
+                "<event topic=\"a\">see <event topic=\"b\">x</event> there</event>",
+                vec![("a", "see <event topic=\"b\">x</event> there")],
+            ),
             ("```\n<event topic=\"a\">x</event>\n```", vec![]),
             ("write `<event topic=\"a\">x</event>` when done", vec![]),
             ("<events topic=\"a\">x</events>", vec![]),
         ] {
-            let expected: Vec<_> = expected.into_iter().map(|(topic, payload)| (topic.to_owned(), payload.to_owned())).collect();
+            let expected: Vec<_> =
+                expected.into_iter().map(|(topic, payload)| (topic.to_owned(), payload.to_owned())).collect();
             assert_eq!(read(text), (expected, Vec::new()), "{text}");
         }
     }
