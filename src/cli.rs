@@ -1,5 +1,7 @@
 //! The command line: clap types only.
 
+mod setup;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use crate::config::SessionChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
+
+pub use setup::{Completions, Config, ConfigAction, Get, Init, Man, Schema, Shell, Subject};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
 #[derive(Debug, Parser)]
@@ -37,6 +41,16 @@ pub enum Command {
     Agents(Agents),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
+    /// Show the settings, each with the place it comes from
+    Config(Config),
+    /// Write a commented `ralph.yml` for the agent that is installed here
+    Init(Init),
+    /// Print the JSON schema of `ralph.yml` or of an agent file, for editors
+    Schema(Schema),
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Print the manual page, or write all of them to a directory
+    Man(Man),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,

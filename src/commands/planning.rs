@@ -33,7 +33,7 @@ pub struct Planned {
 /// Puts everything together; the agent is not started yet.
 pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let mut settings = flags(args)?.over(file.layer.clone()).settle();
+    let mut settings = flags(args)?.over(config::environment()).over(file.layer.clone()).settle();
     let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
     let prompt = prompt_source(args, &settings, &agent, &workspace)?;
     process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
@@ -142,27 +142,15 @@ fn another(
     worker(agent, &mut own, file, workspace)
 }
 
-/// What flags and environment say. clap has read both; it cannot say which of them spoke.
+/// What the flags say.
 fn flags(args: &Run) -> Result<Layer, UserError> {
-    let environment = |name: &'static str| {
-        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-        Some(Setting::new(value, Origin::Environment(name)))
-    };
-    // Inside an agent of ralph the variable says who that agent is, not whom to run.
-    let inside = std::env::var_os("RALPH_RUN_ID").is_some();
-    let agent = match &args.agent {
-        Some(name) => Some(Setting::new(name.clone(), Origin::Flag("--agent"))),
-        None if args.agent_cmd.is_some() || inside => None,
-        None => environment("RALPH_AGENT"),
-    };
+    let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
     let transcript = match (&args.transcript, &args.transcript_cmd) {
         (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
         (None, Some(command)) => {
             Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
         }
-        (None, None) => {
-            environment("RALPH_TRANSCRIPT").map(|name| Setting::new(Choice::from(name.value.as_str()), name.origin))
-        }
+        (None, None) => None,
     };
     if let Some(marker) = &args.completion
         && (marker.trim().is_empty() || marker.contains('\n'))

@@ -5,20 +5,27 @@
 
 mod adapter;
 mod command;
+mod document;
+mod environment;
 mod file;
 mod judgement;
+mod legacy;
 mod origin;
 mod reading;
+mod schema;
 mod settings;
 mod table;
 mod value;
 
 pub use adapter::Adapter;
 pub use command::{CommandLine, Program, PromptMode};
+pub use document::{effective, handbook, template};
+pub use environment::environment;
 pub use file::{FileLayer, find, nearest_file, read};
 pub use judgement::{Dollars, HatList, OrOff, SessionChoice};
 pub use origin::{Origin, Setting};
 pub use reading::Reading;
+pub use schema::{DRAFT, schema};
 pub use settings::{Layer, Settings};
 pub use table::{Key, Row};
 pub use value::{OneLine, SettingValue};
