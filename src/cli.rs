@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
-pub use setup::{Completions, Config, ConfigAction, Get, Init, Man, Schema, Shell, Subject};
+pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Schema, Shell, Subject};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
 #[derive(Debug, Parser)]
@@ -38,6 +38,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Show the agents: which are installed, which one `auto` takes
     Agents(Agents),
+    /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
+    Doctor(Doctor),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
     /// Show the settings, each with the place it comes from
