@@ -10,6 +10,7 @@ mod dry_run;
 mod init;
 mod looks;
 mod man;
+mod planning;
 mod run;
 mod schema;
 mod translate;
