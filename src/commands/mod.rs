@@ -7,12 +7,15 @@ mod config;
 mod demo_agent;
 mod doctor;
 mod dry_run;
+mod hats;
 mod init;
 mod looks;
 mod man;
 mod planning;
+mod prompt;
 mod run;
 mod schema;
+mod steer;
 mod translate;
 
 use std::process::ExitCode;
@@ -23,7 +26,20 @@ use crate::error::UserError;
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
     let result = match cli.command {
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, None),
+        Command::Plan(args) => run::run(&args.run, Some("plan")),
+        Command::Build(args) => run::run(&args.run, Some("build")),
+        Command::Understand(args) => run::run(&args.run, Some("understand")),
+        Command::Review(args) => run::run(&args.run, Some("review")),
+        Command::Hint(args) => steer::hint(&args),
+        Command::Pause => steer::pause(),
+        Command::Continue => steer::go_on(),
+        Command::Stop(args) => steer::stop(&args),
+        Command::Retry => steer::retry(),
+        Command::Limit(args) => steer::limit(&args),
+        Command::Emit(args) => steer::emit(&args),
+        Command::Hats(args) => hats::run(&args),
+        Command::Prompt(args) => prompt::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Translate(args) => translate::run(&args),

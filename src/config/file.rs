@@ -71,7 +71,8 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
     read_text(path, &text)
 }
 
-pub(super) fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
+/// Reads settings that stand in another file; paths in them belong to the directory of `path`.
+pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
     let mut reading = Reading::new(path, text);
     let mut file = FileLayer::default();
     let tree = yaml::parse(reading.name(), text)?;

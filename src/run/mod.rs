@@ -16,6 +16,7 @@ mod interrupt;
 mod iteration;
 mod judge;
 mod memory;
+pub mod mode;
 mod paths;
 mod plan;
 mod progress;
