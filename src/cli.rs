@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
-pub use setup::{Completions, Config, ConfigAction, Get, Init, Man, Schema, Shell, Subject};
+pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Schema, Shell, Subject};
 pub use steer::{Emit, Graph, Hats, Limit, ModeRun, Prompt, PromptAction, PromptShow, Stop, Words};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
@@ -67,6 +67,8 @@ pub enum Command {
     Prompt(Prompt),
     /// Show the agents: which are installed, which one `auto` takes
     Agents(Agents),
+    /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
+    Doctor(Doctor),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
     /// Show the settings, each with the place it comes from

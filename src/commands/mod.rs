@@ -5,6 +5,7 @@ mod choose;
 mod completions;
 mod config;
 mod demo_agent;
+mod doctor;
 mod dry_run;
 mod hats;
 mod init;
@@ -40,6 +41,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Hats(args) => hats::run(&args),
         Command::Prompt(args) => prompt::run(&args),
         Command::Agents(args) => agents::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Translate(args) => translate::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Init(args) => init::run(&args),
