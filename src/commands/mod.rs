@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 use crate::error::UserError;
+use crate::journal::Redactor;
 
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
@@ -25,8 +26,11 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             use std::io::Write as _;
+            // It may quote a command line, or an agent.
+            let mut text = error.to_string();
+            Redactor::of_environment().clean(&mut text);
             // Nobody may be left to read it.
-            let _ = writeln!(std::io::stderr(), "{error}");
+            let _ = writeln!(std::io::stderr(), "{text}");
             ExitCode::from(error.exit_code())
         }
     }

@@ -12,7 +12,7 @@ use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::{Output, Run};
 use crate::config::{self, Layer, Origin, Setting, Settings};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Holder, Journal, Lock, LockError, Store};
+use crate::journal::{Holder, Journal, Lock, LockError, Redactor, Store};
 use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::prompt::Source;
@@ -67,7 +67,8 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
         .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
     let feed = std::rc::Rc::new(std::cell::RefCell::new(feed));
     let observer = std::rc::Rc::clone(&feed);
-    let mut recorder = Recorder::new(journal, Box::new(move |appended| observer.borrow_mut().send(appended)));
+    let observer = Box::new(move |appended| observer.borrow_mut().send(appended));
+    let mut recorder = Recorder::new(journal, Redactor::of_environment(), observer);
     let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder));
     drop(recorder);
     process::restore_signals();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::writer::private;
+use super::disk::private;
 
 /// Who holds the lock, for the message to whoever comes second.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,14 +1,12 @@
 //! The `.ralph` directory: where runs live. Everything in it is private to its owner.
 
-use std::fs::{self, DirBuilder};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::writer::private;
+use super::disk::{Disk, RealDisk, private};
 
 /// What ralph itself writes is no business of git; plug-ins that the user keeps here are.
 const GITIGNORE: &str = "/runs/\n/lock\n/.gitignore\n";
@@ -44,7 +42,7 @@ impl Store {
     /// Opens or creates the store of a working directory.
     pub fn open(workspace: &Path) -> io::Result<Self> {
         let directory = workspace.join(".ralph");
-        directories(&directory.join("runs"))?;
+        RealDisk.directory(&directory.join("runs"))?;
         let ignore = directory.join(".gitignore");
         if !ignore.exists() {
             private().write(true).create(true).truncate(true).open(&ignore)?.write_all(GITIGNORE.as_bytes())?;
@@ -67,9 +65,11 @@ impl Store {
         for _ in 0..100 {
             let id = new_id(Timestamp::now());
             let path = self.directory.join("runs").join(&id);
-            match DirBuilder::new().mode(0o700).create(&path) {
+            match RealDisk.new_directory(&path) {
                 Ok(()) => {
-                    directories(&path.join("raw"))?;
+                    RealDisk.directory(&path.join("raw"))?;
+                    RealDisk.directory(&path.join("prompts"))?;
+                    RealDisk.sync_directory(&self.directory.join("runs"))?;
                     return Ok(RunDirectory { id, path });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -78,14 +78,6 @@ impl Store {
         }
         Err(io::Error::other("no free run id"))
     }
-}
-
-fn directories(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    fs::metadata(path).map(|_| ())
 }
 
 /// `20261115-204512-k3f9`: the time in UTC, then four random characters.

@@ -1,9 +1,13 @@
-//! Writes each record to the journal and only then shows it.
+//! Where everything leaves the program: secrets are taken out, then it is written, and only then shown.
+
+use std::path::Path;
 
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
+use crate::journal::disk::{Disk, RealDisk};
+use crate::journal::redact::Records;
 use crate::journal::writer::Appended;
-use crate::journal::{Body, Fact, Journal};
+use crate::journal::{Body, Fact, Journal, Raw, Redactor};
 
 /// Who is told about records that are on disk. Must never block.
 pub type Observer = Box<dyn FnMut(Appended)>;
@@ -12,12 +16,16 @@ pub type Observer = Box<dyn FnMut(Appended)>;
 pub struct Recorder {
     journal: Journal,
     observer: Observer,
+    redactor: Redactor,
+    records: Records,
+    /// What is to be written, without secrets.
+    clean: Vec<Body>,
 }
 
 impl Recorder {
     /// Records into the journal, then tells the observer.
-    pub fn new(journal: Journal, observer: Observer) -> Self {
-        Self { journal, observer }
+    pub fn new(journal: Journal, redactor: Redactor, observer: Observer) -> Self {
+        Self { journal, observer, records: Records::new(redactor.clone()), redactor, clean: Vec::new() }
     }
 
     /// Records a fact of the loop.
@@ -30,14 +38,29 @@ impl Recorder {
         self.append(Body::Agent { iteration, from, event })
     }
 
+    /// Opens the raw files of an iteration.
+    pub fn raw(&self, directory: &Path, iteration: u32) -> Result<Raw, UserError> {
+        Raw::create(&RealDisk, directory, iteration, &self.redactor).map_err(|error| unrecorded(&error))
+    }
+
+    /// Keeps the prompt of an iteration.
+    pub fn prompt(&self, path: &Path, prompt: &str) -> Result<(), UserError> {
+        let clean = self.redactor.text(prompt);
+        let prompt = clean.as_deref().unwrap_or(prompt);
+        RealDisk.replace(path, prompt.as_bytes()).map_err(|error| unrecorded(&error))
+    }
+
     /// Makes sure that what is recorded survives a power cut.
     pub fn sync(&mut self) -> Result<(), UserError> {
         self.journal.sync().map_err(|error| unrecorded(&error))
     }
 
     fn append(&mut self, body: Body) -> Result<(), UserError> {
-        let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
-        (self.observer)(appended);
+        self.records.take(body, &mut self.clean);
+        for body in self.clean.drain(..) {
+            let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
+            (self.observer)(appended);
+        }
         Ok(())
     }
 }
