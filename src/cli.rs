@@ -1,9 +1,16 @@
 //! The command line: clap types only.
 
+mod setup;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::config::SessionChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::duration;
+
+pub use setup::{Completions, Config, ConfigAction, Get, Init, Man, Schema, Shell, Subject};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
 #[derive(Debug, Parser)]
@@ -20,8 +27,8 @@ const EXIT_CODES: &str = "Exit codes:
   2  usage or configuration; nothing was run
   3  the agent asks for a replan or for a human
   4  the agent is not usable: missing, not logged in, not permitted
-  5  a limit ended the run: iterations, time
-  6  no progress (reserved)
+  5  a limit ended the run: iterations, time, tokens, money
+  6  no progress
   7  rate-limited beyond the allowed wait
   128 + N  ended by Unix signal N (130: Ctrl-C)";
 
@@ -34,6 +41,16 @@ pub enum Command {
     Agents(Agents),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
+    /// Show the settings, each with the place it comes from
+    Config(Config),
+    /// Write a commented `ralph.yml` for the agent that is installed here
+    Init(Init),
+    /// Print the JSON schema of `ralph.yml` or of an agent file, for editors
+    Schema(Schema),
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Print the manual page, or write all of them to a directory
+    Man(Man),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,
@@ -94,16 +111,53 @@ pub struct Run {
     pub max_iterations: Option<u32>,
 
     /// The most time for the whole run, such as `90s`, `30m` or `2h` [default: 4h].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<Duration>,
 
     /// The most time for one iteration [default: 1h].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
 
     /// The longest silence of an agent that also uses no CPU [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub idle_timeout: Option<Duration>,
+
+    /// A command that must exit with 0 before a claim to be done counts. Can be given several times.
+    #[arg(long, value_name = "COMMAND", help_heading = "When it is done")]
+    pub verify: Vec<String>,
+
+    /// A task list whose open items (`- [ ]`) veto a claim to be done.
+    #[arg(long, value_name = "FILE", help_heading = "When it is done")]
+    pub plan_file: Option<PathBuf>,
+
+    /// A claim to be done before this many iterations does not count.
+    #[arg(long, value_name = "N", help_heading = "When it is done")]
+    pub min_iterations: Option<u32>,
+
+    /// How many claims to be done in a row make a completion [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When it is done")]
+    pub confirmations: Option<u32>,
+
+    /// The most tokens for the whole run.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+
+    /// The most money for the whole run, in US dollars, as far as the agent tells it or `pricing` gives prices.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub max_cost: Option<f64>,
+
+    /// How many iterations in a row without progress end the run; 0: any number [default: 10].
+    #[arg(long, value_name = "N")]
+    pub no_progress: Option<u32>,
+
+    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume` or `resume-until context 60%`
+    /// [default: fresh].
+    #[arg(long, value_name = "HOW", value_parser = session)]
+    pub session: Option<SessionChoice>,
+
+    /// Agents that take over while the chosen one is limited or locked out.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub fallback: Vec<String>,
 
     /// The completion marker, instead of `LOOP_COMPLETE`, `<promise>COMPLETE</promise>` and their kin.
     #[arg(long, value_name = "MARKER")]
@@ -250,15 +304,22 @@ pub enum To {
 }
 
 /// `90`, `90s`, `30m`, `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = match text.parse::<u64>() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok()),
-    };
-    match parsed {
-        // A year is for ever, and sums of such times do not overflow.
-        Some(duration) if !duration.is_zero() => Ok(duration.min(Duration::from_secs(365 * 24 * 3600))),
+fn time(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Some(time) if !time.is_zero() => Ok(time),
         Some(_) => Err("must be more than 0".to_owned()),
-        None => Err("expected a time such as `90s`, `30m` or `1h30m`".to_owned()),
+        None => Err(format!("expected {}", duration::FORM)),
     }
+}
+
+/// An amount of money above 0.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
+    amount
+        .filter(|usd| usd.is_finite() && *usd > 0.0)
+        .ok_or_else(|| "expected an amount such as `5` or `2.50`".to_owned())
+}
+
+fn session(text: &str) -> Result<SessionChoice, String> {
+    SessionChoice::parse(text).ok_or_else(|| "expected `fresh`, `resume` or `resume-until context 60%`".to_owned())
 }

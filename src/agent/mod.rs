@@ -7,6 +7,7 @@ mod custom;
 pub mod definition;
 mod detect;
 mod invocation;
+pub mod schema;
 
 use std::ffi::OsString;
 

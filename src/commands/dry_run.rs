@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::agent::{Source, Turn};
-use crate::config::Settings;
+use crate::config::{Row, Settings};
 use crate::error::UserError;
 use crate::process;
 use crate::run::prompt::{LoopContext, compose};
-use crate::run::{Plan, start_error};
+use crate::run::{Plan, Worker, start_error};
 
 /// The whole report.
 pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Result<String, UserError> {
@@ -15,20 +15,20 @@ pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Resu
     let context = LoopContext {
         iteration: 1,
         of: plan.policy.max_iterations,
-        last: None,
-        remark: None,
         marker: (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told()),
+        ..LoopContext::default()
     };
+    let Worker { agent, transcript, .. } = plan.chosen();
     let prompt = compose(&words, &context);
     let turn = Turn::new(&prompt, &plan.workspace);
-    let program = process::check(&plan.agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
-    let definition = &plan.agent.definition;
+    let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
+    let definition = &agent.definition;
     let source = source.map_or_else(|| "the command you gave".to_owned(), ToString::to_string);
     let rows = [
         ("agent", format!("{} ({}), {source}", definition.id, definition.name)),
         ("program", program.display().to_string()),
         ("directory", plan.workspace.display().to_string()),
-        ("output", plan.transcript.name()),
+        ("output", transcript.name()),
         ("prompt", format!("{}, {} bytes; {} with what the loop adds", plan.prompt.name(), words.len(), prompt.len())),
     ];
     let mut text = "nothing is started; this is what would be run:\n\n".to_owned();
@@ -38,14 +38,14 @@ pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Resu
     for notice in &plan.notices {
         let _ = writeln!(text, "note       {}", notice.replace('\n', "\n           "));
     }
-    let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{}", plan.agent.shell_line(&turn)?);
+    let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{}", agent.shell_line(&turn)?);
     let _ = writeln!(text, "\nsettings, and where they come from:\n");
-    let rows = settings.rows();
-    let width =
-        |of: fn(&(&'static str, String, &crate::config::Origin)) -> usize| rows.iter().map(of).max().unwrap_or(0);
-    let (names, values) = (width(|row| row.0.len()), width(|row| row.1.chars().count()));
-    for (name, value, origin) in &rows {
-        let _ = writeln!(text, "{name:<names$}  {value:<values$}  {origin}");
+    let layer = settings.layer();
+    let rows = layer.rows();
+    let width = |of: fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let (keys, values) = (width(|row| row.key.path.len()), width(|row| row.shown.chars().count()));
+    for Row { key, shown, origin, .. } in &rows {
+        let _ = writeln!(text, "{:<keys$}  {shown:<values$}  {origin}", key.path);
     }
     Ok(text)
 }

@@ -2,10 +2,16 @@
 
 mod agents;
 mod choose;
+mod completions;
+mod config;
 mod demo_agent;
 mod dry_run;
+mod init;
 mod looks;
+mod man;
+mod planning;
 mod run;
+mod schema;
 mod translate;
 
 use std::process::ExitCode;
@@ -20,6 +26,11 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Translate(args) => translate::run(&args),
+        Command::Config(args) => config::run(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Schema(args) => Ok(schema::run(&args)),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::DemoAgent => demo_agent::run(),
     };
     match result {

@@ -1,9 +1,31 @@
 //! Flags, environment and `ralph.yml` become [`Settings`]; every value knows where it came from.
 //!
-//! Only the commands import it: the rooms below are handed what they need.
+//! A new key is one entry in `settings.rs`; a new kind of value is a type that implements [`SettingValue`]. Only the
+//! commands import this room: the rooms below are handed what they need.
 
+mod adapter;
+mod command;
+mod document;
+mod environment;
 mod file;
-mod layer;
+mod judgement;
+mod legacy;
+mod origin;
+mod reading;
+mod schema;
+mod settings;
+mod table;
+mod value;
 
-pub use file::{Adapter, FileLayer, find, nearest_file, read};
-pub use layer::{Layer, Origin, Setting, Settings};
+pub use adapter::Adapter;
+pub use command::{CommandLine, Program, PromptMode};
+pub use document::{effective, handbook, template};
+pub use environment::environment;
+pub use file::{FileLayer, find, nearest_file, read};
+pub use judgement::{Dollars, HatList, OrOff, SessionChoice};
+pub use origin::{Origin, Setting};
+pub use reading::Reading;
+pub use schema::{DRAFT, schema};
+pub use settings::{Layer, Settings};
+pub use table::{Key, Row};
+pub use value::{OneLine, SettingValue};

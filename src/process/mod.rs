@@ -3,6 +3,7 @@
 //! This room knows no agent. It must be the only one that spawns, signals and reaps.
 
 mod abandon;
+mod capture;
 mod clocks;
 mod exit;
 mod guardian;
@@ -27,6 +28,7 @@ mod tree;
 use std::time::Duration;
 
 pub use crate::event::Stream;
+pub use capture::{Captured, capture};
 pub use clocks::Clocks;
 pub use guardian::{guardian_main, protect};
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
@@ -95,6 +97,8 @@ pub enum StopReason {
     AfterEnd,
     /// A person or the run asked for it.
     Asked,
+    /// It did the same thing over and over.
+    Stuck,
 }
 
 /// A process that outlived the one that started it.

@@ -1,0 +1,95 @@
+//! Files that were written for ralph-orchestrator: the flat keys of its first version mean what they meant, and what ralph
+//! does not do is told in one warning instead of one for each key.
+
+/// Flat keys, and the keys whose place they take. They win over those, as they did.
+const RENAMED: &[(&str, &str)] = &[
+    ("agent", "cli.backend"),
+    ("prompt_file", "event_loop.prompt_file"),
+    ("completion_promise", "event_loop.completion_promise"),
+    ("max_iterations", "event_loop.max_iterations"),
+    ("max_runtime", "event_loop.max_runtime_seconds"),
+    ("max_cost", "event_loop.max_cost_usd"),
+];
+
+/// Keys and whole sections that ralph-orchestrator knows, in one of its versions, and that mean nothing here.
+const UNUSED: &[&str] = &[
+    "RObot",
+    "_suppress_warnings",
+    "agent_priority",
+    "allow_unsafe_paths",
+    "archive_prompts",
+    "checkpoint_interval",
+    "cli.default_mode",
+    "cli.idle_timeout_secs",
+    "context_threshold",
+    "context_window",
+    "core",
+    "dry_run",
+    "enable_metrics",
+    "event_loop.cancellation_promise",
+    "event_loop.checkpoint_interval",
+    "event_loop.context_window_tokens",
+    "event_loop.cooldown_delay_seconds",
+    "event_loop.enforce_hat_scope",
+    "event_loop.idle_timeout_secs",
+    "event_loop.max_cost_usd",
+    "event_loop.mutation_score_warn_threshold",
+    "event_loop.persistent",
+    "event_loop.prompt",
+    "event_loop.required_events",
+    "event_loop.starting_event",
+    "event_loop.starting_hat",
+    "events",
+    "features",
+    "git_checkpoint",
+    "hats",
+    "hooks",
+    "iteration_telemetry",
+    "max_prompt_size",
+    "max_tokens",
+    "memories",
+    "metrics_interval",
+    "output_format",
+    "output_preview_length",
+    "output_verbosity",
+    "project",
+    "prompt",
+    "prompt_text",
+    "retry_delay",
+    "show_timestamps",
+    "show_token_usage",
+    "skills",
+    "tasks",
+    "tui",
+    "verbose",
+];
+
+/// The same under `adapters.NAME`.
+const UNUSED_OF_ADAPTERS: &[&str] = &["max_retries", "tool_permissions"];
+
+/// The key whose place a flat key takes.
+pub fn renamed(path: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|(old, _)| *old == path).map(|(_, new)| *new)
+}
+
+/// Whether ralph-orchestrator knows this key, and ralph does not.
+pub fn is_unused(path: &str) -> bool {
+    match path.strip_prefix("adapters.").and_then(|rest| rest.split_once('.')) {
+        Some((_, name)) => UNUSED_OF_ADAPTERS.contains(&name),
+        None => UNUSED.contains(&path) || RENAMED.iter().any(|(old, _)| *old == path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Adapter, Layer};
+
+    #[test]
+    fn what_is_said_to_mean_nothing_means_nothing() {
+        let known = UNUSED.iter().filter(|path| Layer::KEYS.iter().any(|key| key.path == **path));
+        assert_eq!(known.collect::<Vec<_>>(), Vec::<&&str>::new(), "they are settings now: take them off the list");
+        let known = UNUSED_OF_ADAPTERS.iter().filter(|path| Adapter::KEYS.iter().any(|key| key.path == **path));
+        assert_eq!(known.count(), 0);
+    }
+}

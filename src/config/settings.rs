@@ -1,0 +1,135 @@
+//! Every setting of ralph: the table of keys, one entry for each.
+//!
+//! A higher source covers a lower one, value by value; under all of them are the defaults.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::command::{Program, PromptMode};
+use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
+use super::origin::{Origin, Setting};
+use super::table::layer;
+use super::value::OneLine;
+use crate::run::budget::Pricing;
+use crate::run::decide::Permission;
+use crate::run::verify::Check;
+use crate::signals::promise::Match;
+use crate::transcript::Choice;
+
+/// Declares the layer, and the settings that come of all layers.
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])* $path:literal $field:ident: $type:ty = $default:expr;)*) => {
+        layer! {
+            /// What one source says; `None` where it says nothing.
+            Layer { $($(#[doc = $doc])* $path $field: $type = $default;)* }
+        }
+
+        impl Layer {
+            /// This layer over the defaults.
+            pub fn settle(self) -> Settings {
+                Settings { $($field: self.$field.unwrap_or_else(|| Setting::new($default, Origin::Default)),)* }
+            }
+        }
+
+        /// What the rest of the program sees.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $($(#[doc = $doc])* pub $field: Setting<$type>,)*
+        }
+
+        impl Settings {
+            /// The same as one layer in which everything is said.
+            pub fn layer(&self) -> Layer {
+                Layer { $($field: Some(self.$field.clone()),)* }
+            }
+        }
+    };
+}
+
+settings! {
+    /// The agent: a name that `ralph agents` shows, `auto` or `custom`.
+    "cli.backend" agent: String = "auto".to_owned();
+    /// The program of a custom agent; a path is relative to this file.
+    "cli.command" command: Option<Program> = None;
+    /// The arguments of a custom agent, before the prompt.
+    "cli.args" args: Vec<String> = Vec::new();
+    /// How a custom agent takes its prompt: `stdin` (which is usual) or `arg`.
+    "cli.prompt_mode" prompt_mode: Option<PromptMode> = None;
+    /// The flag before the prompt of a custom agent, with `prompt_mode: arg`.
+    "cli.prompt_flag" prompt_flag: Option<String> = None;
+    /// The model, in the agent's own words.
+    "cli.model" model: Option<String> = None;
+    /// How hard the agent thinks, in its own words.
+    "cli.effort" effort: Option<String> = None;
+    /// The only tools the agent may use, in its own words.
+    "cli.tools" tools: Vec<String> = Vec::new();
+    /// Whether the agent gets a terminal instead of pipes.
+    "cli.pty" pty: bool = false;
+    /// Whether processes that an agent leaves behind go on.
+    "cli.leave_running" leave_running: bool = false;
+    /// Where the prompt is when none is given; unset: `PROMPT.md`, then `.ralph/PROMPT.md`.
+    "event_loop.prompt_file" prompt_file: Option<PathBuf> = None;
+    /// The completion marker, instead of the known ones.
+    "event_loop.completion_promise" completion_promise: Option<OneLine> = None;
+    /// The most iterations.
+    "event_loop.max_iterations" max_iterations: u32 = 100;
+    /// The most time for the whole run; 0: no limit.
+    "event_loop.max_runtime_seconds" max_time: Duration = Duration::from_secs(4 * 3600);
+    /// How many failed iterations in a row end the run.
+    "event_loop.max_consecutive_failures" max_consecutive_failures: u32 = 5;
+    /// The most money for the whole run, in US dollars; unset: no limit.
+    "event_loop.max_cost_usd" max_cost_usd: Option<Dollars> = None;
+    /// The event that begins a run with hats; unset: `task.start`.
+    "event_loop.starting_event" starting_event: Option<String> = None;
+    /// Commands that must exit with 0 before a claim to be done counts: texts for `sh -c`, or mappings of `run`, `name`, `timeout` and `cwd`.
+    "verify" verify: Vec<Check> = Vec::new();
+    /// A task list whose open items (`- [ ]`) veto a claim to be done.
+    "completion.plan_file" plan_file: Option<PathBuf> = None;
+    /// A claim to be done before this many iterations does not count.
+    "completion.min_iterations" min_iterations: u32 = 1;
+    /// How many claims to be done in a row make a completion.
+    "completion.confirmations" confirmations: u32 = 1;
+    /// How many iterations in a row without progress end the run; 0: any number.
+    "no_progress" no_progress: OrOff = OrOff(10);
+    /// What becomes of a run whose agent is not permitted something: `continue`, `halt`, or `threshold` for two iterations in a row without progress.
+    "permission" permission: Permission = Permission::Threshold;
+    /// The only paths that may change, such as `PLAN.md` or `docs/**`; empty: all.
+    "allowed_paths" allowed_paths: Vec<String> = Vec::new();
+    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume`, or a mapping `resume-until: context 60%`.
+    "session" session: SessionChoice = SessionChoice::Fresh;
+    /// A session that was not used for so long is not taken up again.
+    "session_expiry" session_expiry: Duration = Duration::from_secs(24 * 3600);
+    /// Agents that take over while the chosen one is limited or locked out, in this order.
+    "fallback" fallback: Vec<String> = Vec::new();
+    /// Your own prices: model (or the beginning of its name) to `input`, `output`, `cached` and `cache_write`, in dollars for a million tokens.
+    "pricing" pricing: Pricing = Pricing::default();
+    /// Roles that events choose: for each hat `triggers`, `publishes`, `instructions` and more.
+    "hats" hats: HatList = HatList::default();
+    /// Where in the agent's words a completion marker counts.
+    "completion.match" completion_match: Match = Match::LastLine;
+    /// What the agent's output is: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
+    "transcript" transcript: Choice = Choice::Auto;
+    /// The most time for one iteration; 0: no limit. `adapters.NAME.timeout` wins over it.
+    "limits.timeout" timeout: Duration = Duration::from_secs(3600);
+    /// The longest silence of an agent that also uses no CPU; 0: no limit.
+    "limits.idle_timeout" idle_timeout: Duration = Duration::from_secs(600);
+    /// The longest silence before an agent's first byte; 0: no limit.
+    "limits.startup_timeout" startup_timeout: Duration = Duration::from_secs(300);
+    /// The longest total wait for rate limits; 0: do not wait.
+    "limits.max_wait" max_wait: Duration = Duration::from_secs(6 * 3600);
+    /// The most tokens for the whole run; unset: no limit.
+    "limits.max_tokens" max_tokens: Option<u64> = None;
+    /// The most starts of an agent in an hour; unset: no limit.
+    "limits.calls_per_hour" calls_per_hour: Option<u32> = None;
+    /// The longest line that is handed on in one part, in bytes.
+    "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
+}
+
+impl Settings {
+    /// The program and arguments of a custom agent, if it has one.
+    pub fn custom_command(&self) -> Option<Setting<Vec<String>>> {
+        let program = self.command.value.as_ref()?;
+        let argv = std::iter::once(&program.0).chain(&self.args.value).cloned().collect();
+        Some(Setting::new(argv, self.command.origin.clone()))
+    }
+}
