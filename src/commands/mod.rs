@@ -2,16 +2,27 @@
 
 mod agents;
 mod choose;
+mod clean;
 mod completions;
 mod config;
 mod demo_agent;
+mod diff;
 mod dry_run;
+mod export;
+mod find;
 mod init;
+mod logs;
 mod looks;
 mod man;
+mod perform;
 mod planning;
+mod replay;
+mod resume;
 mod run;
+mod runs;
 mod schema;
+mod show;
+mod stats;
 mod translate;
 
 use std::process::ExitCode;
@@ -24,6 +35,15 @@ use crate::journal::Redactor;
 pub fn dispatch(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(&args),
+        Command::Resume(args) => resume::run(&args),
+        Command::Runs(args) => runs::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Stats(args) => stats::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Clean(args) => clean::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Translate(args) => translate::run(&args),
         Command::Config(args) => config::run(&args),

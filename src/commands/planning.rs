@@ -8,7 +8,7 @@ use super::choose::{Chosen, choose};
 use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
-    self, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
+    self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
 };
 use crate::error::{UserError, io_reason};
 use crate::process::{self, Clocks};
@@ -26,6 +26,8 @@ pub struct Planned {
     pub plan: Plan,
     /// Its settings.
     pub settings: Settings,
+    /// What the file says of single agents.
+    pub adapters: Vec<(String, Adapter)>,
     /// Where the chosen agent is defined.
     pub defined_by: Option<DefinedBy>,
 }
@@ -33,9 +35,23 @@ pub struct Planned {
 /// Puts everything together; the agent is not started yet.
 pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let mut settings = flags(args)?.over(config::environment()).over(file.layer.clone()).settle();
+    plan_from(args, config::environment(), file, workspace, None)
+}
+
+/// The same from a file that has been read, under what this environment says; the prompt may be known already.
+pub fn plan_from(
+    args: &Run,
+    environment: Layer,
+    file: FileLayer,
+    workspace: PathBuf,
+    prompt: Option<Source>,
+) -> Result<Planned, UserError> {
+    let mut settings = flags(args)?.over(environment).over(file.layer.clone()).settle();
     let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
-    let prompt = prompt_source(args, &settings, &agent, &workspace)?;
+    let prompt = match prompt {
+        Some(prompt) => prompt,
+        None => prompt_source(args, &settings, &agent, &workspace)?,
+    };
     process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
     let first = worker(agent, &mut settings, &file, &workspace)?;
@@ -101,7 +117,7 @@ pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };
-    Ok(Planned { plan, settings, defined_by })
+    Ok(Planned { plan, settings, adapters: file.adapters, defined_by })
 }
 
 /// An agent of the crew. What the file says of one agent is nearer than what it says of all, and a flag is nearer still.

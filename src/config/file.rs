@@ -71,7 +71,8 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
     read_text(path, &text)
 }
 
-pub(super) fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
+/// Reads a text as if it stood in a file of this name.
+pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
     let mut reading = Reading::new(path, text);
     let mut file = FileLayer::default();
     let tree = yaml::parse(reading.name(), text)?;

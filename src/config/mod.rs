@@ -21,7 +21,7 @@ pub use adapter::Adapter;
 pub use command::{CommandLine, Program, PromptMode};
 pub use document::{effective, handbook, template};
 pub use environment::environment;
-pub use file::{FileLayer, find, nearest_file, read};
+pub use file::{FileLayer, find, nearest_file, read, read_text};
 pub use judgement::{Dollars, HatList, OrOff, SessionChoice};
 pub use origin::{Origin, Setting};
 pub use reading::Reading;

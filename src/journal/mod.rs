@@ -5,10 +5,12 @@
 
 pub mod disk;
 pub mod lock;
+pub mod raw;
 pub mod reader;
 pub mod record;
 pub mod redact;
 pub mod store;
+pub mod summary;
 pub mod writer;
 
 pub use lock::{Holder, Lock, LockError};
@@ -16,4 +18,5 @@ pub use reader::Reader;
 pub use record::{Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, Topic};
 pub use redact::Redactor;
 pub use store::{RunDirectory, Store};
+pub use summary::Summary;
 pub use writer::{Journal, Raw};

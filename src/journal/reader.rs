@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use jiff::Timestamp;
+
 use super::record::{Body, Fact, Record, RecordError, VERSION};
 
 /// Reads one record after the other.
@@ -79,6 +81,8 @@ pub struct Last {
     pub torn: u64,
     /// The number of the next record.
     pub next: u64,
+    /// When the last whole record was written.
+    pub at: Option<Timestamp>,
 }
 
 /// Looks at the end of a journal that is to be continued. A journal of a newer version is refused: it may be read, but
@@ -97,14 +101,17 @@ pub fn last(path: &Path) -> io::Result<Last> {
     // From the end to the front: the last line that is whole and a record.
     loop {
         let Some(newline) = newline_before(&mut file, length)? else {
-            return Ok(Last { length: 0, torn: size, next: 0 });
+            return Ok(Last { length: 0, torn: size, next: 0, at: None });
         };
         let start = newline_before(&mut file, newline)?.map_or(0, |before| before + 1);
         let mut line = vec![0; usize::try_from(newline - start).unwrap_or(0)];
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(&mut line)?;
         match Record::read_line(&line) {
-            Ok(record) => return Ok(Last { length: newline + 1, torn: size - newline - 1, next: record.seq + 1 }),
+            Ok(record) => {
+                let (torn, next) = (size - newline - 1, record.seq + 1);
+                return Ok(Last { length: newline + 1, torn, next, at: Some(record.at) });
+            }
             // After a power cut the end may be zeros or old bytes, newlines among them.
             Err(_) => length = start,
         }

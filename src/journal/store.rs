@@ -11,6 +11,11 @@ use super::disk::{Disk, RealDisk, private};
 /// What ralph itself writes is no business of git; plug-ins that the user keeps here are.
 const GITIGNORE: &str = "/runs/\n/lock\n/.gitignore\n";
 
+/// The settings with which a run began, as a valid `ralph.yml`; beside the journal.
+pub const SETTINGS: &str = "settings.yml";
+/// The user's words, when they were given once and are in no file.
+pub const PROMPT: &str = "prompt.md";
+
 /// The `.ralph` of one working directory.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -26,10 +31,37 @@ pub struct RunDirectory {
     pub path: PathBuf,
 }
 
+/// Why no run is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum Unresolved {
+    /// There is none yet.
+    #[error("there are no runs here")]
+    NoRuns,
+    /// None is called so.
+    #[error("no run has this id")]
+    Unknown,
+    /// Several begin so.
+    #[error("several runs have this id")]
+    Many(Vec<String>),
+    /// They cannot be listed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
 impl RunDirectory {
     /// The journal.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
+    }
+
+    /// What the run came to, as far as it was summed up.
+    pub fn summary(&self) -> PathBuf {
+        self.path.join("summary.json")
+    }
+
+    /// The prompt of an iteration, as it was sent.
+    pub fn prompt(&self, iteration: u32) -> PathBuf {
+        self.path.join("prompts").join(format!("{iteration}.md"))
     }
 
     /// Where the raw bytes are.
@@ -48,6 +80,47 @@ impl Store {
             private().write(true).create(true).truncate(true).open(&ignore)?.write_all(GITIGNORE.as_bytes())?;
         }
         Ok(Self { directory })
+    }
+
+    /// The store of a working directory, if there is one. Nothing is created: looking changes nothing.
+    pub fn find(workspace: &Path) -> Option<Self> {
+        let directory = workspace.join(".ralph");
+        directory.join("runs").is_dir().then_some(Self { directory })
+    }
+
+    /// All runs, oldest first.
+    pub fn runs(&self) -> io::Result<Vec<RunDirectory>> {
+        let mut runs = Vec::new();
+        for entry in std::fs::read_dir(self.directory.join("runs"))? {
+            let entry = entry?;
+            let run = RunDirectory { id: entry.file_name().to_string_lossy().into_owned(), path: entry.path() };
+            if run.journal().is_file() {
+                runs.push(run);
+            }
+        }
+        runs.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        Ok(runs)
+    }
+
+    /// The run that is meant: by its id, its beginning, or the letters at its end; without any, the newest.
+    pub fn resolve(&self, id: Option<&str>) -> Result<RunDirectory, Unresolved> {
+        let mut runs = self.runs()?;
+        let Some(id) = id else { return runs.pop().ok_or(Unresolved::NoRuns) };
+        if let Some(exact) = runs.iter().position(|run| run.id == id) {
+            return Ok(runs.swap_remove(exact));
+        }
+        let short = |run: &RunDirectory| {
+            run.id.starts_with(id) || run.id.rsplit('-').next().is_some_and(|letters| letters.starts_with(id))
+        };
+        runs.retain(short);
+        match (runs.pop(), runs.len()) {
+            (Some(run), 0) => Ok(run),
+            (Some(run), _) => {
+                runs.push(run);
+                Err(Unresolved::Many(runs.into_iter().map(|run| run.id).collect()))
+            }
+            (None, _) => Err(Unresolved::Unknown),
+        }
     }
 
     /// The lock file.

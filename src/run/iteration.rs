@@ -108,7 +108,10 @@ impl Iteration<'_> {
     /// Plays it to its end.
     pub async fn play(self, recorder: &mut Recorder, ears: Ears<'_>) -> Result<Played, Halt> {
         let Ears { interrupts, inbox, orders } = ears;
-        let mut raw = recorder.raw(&self.raw, self.number)?;
+        let mut raw = recorder.raw(self.number)?;
+        if let Some(prompt) = self.context.prompts.first() {
+            recorder.prompt(self.number, prompt)?;
+        }
         let mut filter = match self.transcript {
             Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &Raw::stdout(&self.raw, self.number))?),
             Selected::Dialect(_) | Selected::Auto(_) => None,
