@@ -2,11 +2,13 @@
 //!
 //! This room knows nothing of what an agent prints. It starts nothing but probes: `agent --version`.
 
+pub mod bridge;
 mod catalog;
 mod custom;
 pub mod definition;
 mod detect;
 mod invocation;
+pub mod jq;
 
 use std::ffi::OsString;
 
