@@ -11,6 +11,6 @@ pub mod writer;
 
 pub use lock::{Holder, Lock, LockError};
 pub use reader::Reader;
-pub use record::{Body, Fact, Outcome, Receipt, Record};
+pub use record::{Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, Topic};
 pub use store::{RunDirectory, Store};
 pub use writer::{Journal, Raw};

@@ -80,6 +80,15 @@ pub enum Fact {
         pid: Option<u32>,
         /// How long the prompt is.
         prompt_bytes: usize,
+        /// Who plays it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The hat it wears.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hat: Option<String>,
+        /// The session it goes on with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resumes: Option<String>,
     },
     /// What the agent said to the loop.
     Signal {
@@ -104,6 +113,38 @@ pub enum Fact {
         /// How long to wait before the next iteration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
+        /// Everything that a run needs to go on from here, in a form that only the loop reads.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory: Option<serde_json::Value>,
+    },
+    /// The agent claimed to be done, and the user's own commands were asked.
+    Verification {
+        /// After which iteration.
+        iteration: u32,
+        /// True when every command exited with 0.
+        passed: bool,
+        /// Each command.
+        checks: Vec<CheckResult>,
+    },
+    /// An event was published, by the agent's words or by `ralph emit`.
+    Published {
+        /// In which iteration.
+        iteration: u32,
+        /// The event.
+        #[serde(flatten)]
+        event: Topic,
+        /// Who said it: a hat, or the agent.
+        by: String,
+        /// The hats that hear it.
+        heard_by: Vec<String>,
+    },
+    /// A person told the running loop something from elsewhere.
+    Control {
+        /// `hint`, `pause`, `continue`, `stop`, `retry`, …
+        command: String,
+        /// Its words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        words: Option<String>,
     },
     /// A person interrupted.
     Interrupt {
@@ -131,7 +172,65 @@ pub enum Fact {
         duration_ms: u64,
         /// What all iterations reported together.
         usage: Usage,
+        /// What they cost together.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+        /// How many iterations told no cost.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        unpriced: u32,
+        /// What the agent wants to know, when the run ended with a question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
     },
+}
+
+/// A topic and what is said about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topic {
+    /// Such as `build.done`.
+    pub topic: String,
+    /// Any text.
+    #[serde(default)]
+    pub payload: String,
+}
+
+/// How one command of a verification went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Its name.
+    pub name: String,
+    /// What was run.
+    pub command: String,
+    /// True when it exited with 0.
+    pub passed: bool,
+    /// How it ended, in words.
+    pub ended: String,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The end of its output.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
+
+/// Money, and how it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// In US dollars.
+    pub usd: f64,
+    /// Who says so.
+    pub source: CostSource,
+}
+
+/// Who says what something cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CostSource {
+    /// The agent.
+    Reported,
+    /// The user's own price list.
+    Computed,
+    /// Some of both.
+    Mixed,
 }
 
 /// How a run ended.
@@ -189,6 +288,53 @@ pub struct Receipt {
     /// True when they were left running, false when they were stopped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_running: bool,
+    /// Who played it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
+    /// The hat it wore.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hat: Option<String>,
+    /// True when it went on with an earlier session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
+    /// What it cost; absent when nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Whether it moved anything; absent when that could not be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<bool>,
+    /// Files that are different now, at most [`MOST_FILES`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// How many more there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_files: u32,
+    /// Commits made, as `abbreviated-hash subject`, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
+    /// HEAD when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_before: Option<String>,
+    /// HEAD when it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_after: Option<String>,
+    /// Tools that were not permitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
+    /// Topics it published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<String>,
+    /// Whether the user's own commands agreed that it is done; absent when they were not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+}
+
+/// The most files that a receipt names.
+pub const MOST_FILES: usize = 200;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[derive(Deserialize)]

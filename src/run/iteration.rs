@@ -98,6 +98,9 @@ impl Iteration<'_> {
             of: self.of,
             pid: Some(process.pid()),
             prompt_bytes: self.prompt_bytes,
+            agent: None,
+            hat: None,
+            resumes: None,
         })?;
         let mut events = Vec::new();
         let mut interrupted = false;
@@ -211,6 +214,7 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         session: tally.session,
         left_running: false,
         left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),
+        ..Receipt::default()
     };
     Played {
         suspended: Duration::ZERO,

@@ -191,6 +191,9 @@ impl Looping<'_> {
             iterations: self.state.iterations,
             duration_ms: milliseconds(self.started.elapsed()),
             usage: self.usage.clone(),
+            cost: None,
+            unpriced: 0,
+            question: None,
         })?;
         recorder.sync()
     }
@@ -224,6 +227,7 @@ impl Looping<'_> {
                         verdict: "finish".into(),
                         reason: reason.clone(),
                         wait_ms: None,
+                        memory: None,
                     })?;
                     return Ok((outcome, reason));
                 }
@@ -231,7 +235,7 @@ impl Looping<'_> {
                     let after = jittered(after);
                     let wait_ms = (!after.is_zero()).then(|| milliseconds(after));
                     let verdict = if after.is_zero() { "again" } else { "wait" };
-                    recorder.fact(Fact::Decision { verdict: verdict.into(), reason, wait_ms })?;
+                    recorder.fact(Fact::Decision { verdict: verdict.into(), reason, wait_ms, memory: None })?;
                     recorder.sync()?;
                     if let Some(end) = wait(after, interrupts, recorder).await? {
                         return Ok(end);

@@ -8,13 +8,15 @@ use super::style::{Glyphs, Ink, Palette};
 use super::text::{cut, harmless, wrap};
 use super::{View, figures};
 use crate::event::{Event, Known, Meta, Tag};
-use crate::journal::{Body, Fact, Outcome, Record};
+use crate::journal::{Body, CheckResult, Fact, Outcome, Record};
 use crate::signals::Signal;
 
 /// The width of the longest tag or callout.
 const TAG_WIDTH: usize = 7;
 /// A line without an end is shown in parts of this size.
 const LONGEST_HELD: usize = 64 * 1024;
+/// How much a failed check shows of its output; the journal has more.
+const SHOWN_CHECK_LINES: usize = 10;
 
 /// How wide the output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,7 +338,7 @@ impl<W: Write> LineView<W> {
                     self.system(&format!("the agent left a process behind, which {fate}: {stray}"), Ink::Warn)
                 })
             }
-            Fact::Decision { verdict, reason, wait_ms } => match (verdict.as_str(), wait_ms) {
+            Fact::Decision { verdict, reason, wait_ms, .. } => match (verdict.as_str(), wait_ms) {
                 ("finish", _) => Ok(()),
                 (_, Some(wait)) => {
                     self.status.until = Some(Instant::now() + Duration::from_millis(*wait));
@@ -344,6 +346,16 @@ impl<W: Write> LineView<W> {
                 }
                 _ => self.system(&format!("next: {reason}"), Ink::Dim),
             },
+            Fact::Verification { passed, checks, .. } => self.verification(*passed, checks),
+            Fact::Published { event, by, heard_by, .. } => {
+                let hearers = if heard_by.is_empty() { "nobody".to_owned() } else { heard_by.join(", ") };
+                let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };
+                self.system(&format!("event {} by {by}, heard by {hearers}", event.topic), ink)
+            }
+            Fact::Control { command, words } => {
+                let words = words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
+                self.system(&format!("{command}{words}"), Ink::Warn)
+            }
             Fact::Interrupt { unix_signal, action } => self.system(&format!("{unix_signal}: {action}"), Ink::Warn),
             Fact::Notice { message } => self.system(message, Ink::Warn),
             Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, .. } => {
@@ -359,6 +371,23 @@ impl<W: Write> LineView<W> {
                 writeln!(self.out, "{}", self.palette.paint(Ink::Dim, &place))
             }
         }
+    }
+
+    /// One line a check, and what a failed one said last.
+    fn verification(&mut self, passed: bool, checks: &[CheckResult]) -> io::Result<()> {
+        for check in checks {
+            let CheckResult { name, ended, duration_ms, .. } = check;
+            let ink = if check.passed { Ink::Good } else { Ink::Bad };
+            let time = figures::duration(*duration_ms);
+            self.system(&format!("verify {name}: {ended} {} {time}", self.glyphs.dot), ink)?;
+            if !check.passed && !check.tail.is_empty() {
+                let lines: Vec<&str> = check.tail.lines().collect();
+                let last = &lines[lines.len().saturating_sub(SHOWN_CHECK_LINES)..];
+                self.system(&last.join("\n"), Ink::Dim)?;
+            }
+        }
+        let line = if passed { "verified: every command agrees" } else { "not verified: the claim does not count" };
+        self.system(line, if passed { Ink::Good } else { Ink::Bad })
     }
 
     fn clear_status(&mut self) -> io::Result<()> {
