@@ -34,9 +34,35 @@ pub enum Command {
     Agents(Agents),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
+    /// Evaluate jq programs for drivers and agent scripts.
+    #[command(hide = true)]
+    JqService(JqService),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,
+}
+
+/// `ralph jq-service`.
+#[derive(Debug, Args)]
+pub struct JqService {
+    /// How it is asked.
+    #[arg(value_enum)]
+    pub mode: JqMode,
+
+    /// The arguments of the tool.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<String>,
+}
+
+/// How the jq service is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JqMode {
+    /// Framed calls on standard input.
+    Serve,
+    /// One call, like the tool itself.
+    Run,
+    /// Each line of standard input by itself; a line that is no JSON is shown as it is.
+    Lines,
 }
 
 /// `ralph run`.

@@ -124,6 +124,11 @@ impl Call {
         Ok(())
     }
 
+    /// True when each document can be answered as it comes.
+    pub const fn streams(&self) -> bool {
+        !(self.input.none || self.input.raw || self.input.slurped || self.verdict)
+    }
+
     /// The program, ready to run.
     pub fn compile(&self) -> Result<Program, Refused> {
         let mut names = vec!["$ENV".to_owned()];
@@ -178,6 +183,11 @@ pub struct Answer {
 }
 
 impl Program {
+    /// True when the text is nothing but whole documents.
+    pub fn is_whole(text: &[u8]) -> bool {
+        read::parse_many(text).all(|document| document.is_ok())
+    }
+
     /// Runs it on the whole of its input.
     pub fn run(&self, input: &[u8]) -> Answer {
         let mut answer = Answer::default();

@@ -9,6 +9,7 @@ pub mod definition;
 mod detect;
 mod invocation;
 pub mod jq;
+pub mod jq_service;
 
 use std::ffi::OsString;
 

@@ -4,6 +4,7 @@ mod agents;
 mod choose;
 mod demo_agent;
 mod dry_run;
+mod jq_service;
 mod looks;
 mod run;
 mod translate;
@@ -19,6 +20,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Translate(args) => translate::run(&args),
+        Command::JqService(args) => jq_service::run(&args),
         Command::DemoAgent => demo_agent::run(),
     };
     match result {

@@ -2,6 +2,7 @@
 
 pub mod markdown;
 pub mod promise;
+pub mod status_block;
 
 use serde::{Deserialize, Serialize};
 

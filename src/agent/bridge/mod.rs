@@ -290,7 +290,7 @@ impl Failed {
 
 /// A shell that does one piece of work: `invoke`, `display` or `extract`. It reads a state before anything else.
 pub fn work(mode: &str, args: &[OsString], workspace: &Path, env: Environment) -> Invocation {
-    let program = process::own_program().into_os_string();
+    let program = std::env::current_exe().unwrap_or_else(|_| process::own_program()).into_os_string();
     let fixed = ["--noprofile", "--norc", "-c", SCRIPT, NAME, mode].map(OsString::from);
     Invocation {
         args: fixed.into_iter().chain([program]).chain(args.iter().cloned()).collect(),
