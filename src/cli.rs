@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::duration;
+
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
 #[derive(Debug, Parser)]
 #[command(name = "ralph", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -120,15 +122,15 @@ pub struct Run {
     pub max_iterations: Option<u32>,
 
     /// The most time for the whole run, such as `90s`, `30m` or `2h` [default: 4h].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<Duration>,
 
     /// The most time for one iteration [default: 1h].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
 
     /// The longest silence of an agent that also uses no CPU [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub idle_timeout: Option<Duration>,
 
     /// The completion marker, instead of `LOOP_COMPLETE`, `<promise>COMPLETE</promise>` and their kin.
@@ -276,15 +278,10 @@ pub enum To {
 }
 
 /// `90`, `90s`, `30m`, `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = match text.parse::<u64>() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok()),
-    };
-    match parsed {
-        // A year is for ever, and sums of such times do not overflow.
-        Some(duration) if !duration.is_zero() => Ok(duration.min(Duration::from_secs(365 * 24 * 3600))),
+fn time(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Some(time) if !time.is_zero() => Ok(time),
         Some(_) => Err("must be more than 0".to_owned()),
-        None => Err("expected a time such as `90s`, `30m` or `1h30m`".to_owned()),
+        None => Err(format!("expected {}", duration::FORM)),
     }
 }

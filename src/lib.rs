@@ -22,6 +22,7 @@ pub mod journal;
 pub mod ui;
 
 // Known to all, knowing nobody.
+pub mod duration;
 pub mod error;
 pub mod event;
 pub mod nearest;

@@ -384,7 +384,7 @@ fn a_dry_run_shows_the_command_and_the_origins_and_starts_nothing() {
     assert!(!ran.test.workspace().join(".ralph").exists(), "not even a journal");
     ran.shows("claude -p --output-format stream-json --verbose --dangerously-skip-permissions")
         .shows("claude (Claude Code), built in")
-        .shows("max_iterations            1")
+        .shows("event_loop.max_iterations            1")
         .shows("`-n`")
         .shows("command line, 12 bytes");
 }

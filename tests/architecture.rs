@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Which room may know which, in the order of the pipeline. Whoever adds an arrow says why in ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("config", &["error", "nearest", "process", "signals", "transcript", "yaml"]),
+    ("config", &["duration", "error", "nearest", "process", "signals", "transcript", "yaml"]),
     ("agent", &["error", "nearest", "process", "yaml"]),
     ("process", &["event", "nearest"]),
     ("transcript", &["event", "process"]),
@@ -16,17 +16,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("run", &["agent", "error", "event", "journal", "process", "signals", "transcript"]),
     ("journal", &["event", "signals"]),
     ("ui", &["event", "journal", "signals"]),
+    ("duration", &[]),
     ("error", &[]),
     ("event", &[]),
     ("nearest", &[]),
     ("yaml", &["error", "nearest"]),
-    ("cli", &[]),
+    ("cli", &["duration"]),
     (
         "commands",
         &[
             "agent",
             "cli",
             "config",
+            "duration",
             "emit",
             "error",
             "event",

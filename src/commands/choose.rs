@@ -8,7 +8,7 @@ use crate::agent::definition::{Auto, When};
 use crate::agent::{
     self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
 };
-use crate::config::{Adapter, FileLayer, Origin, Setting, Settings};
+use crate::config::{Adapter, FileLayer, Origin, PromptMode, Setting, Settings};
 use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::process::StartError;
@@ -31,9 +31,11 @@ pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result
         let agent = agent::custom(argv, prompt, wishes("custom"))?;
         Ok(Chosen { agent, source: None, notices: Vec::new() })
     };
-    match (&settings.agent_command, settings.agent.value.as_str()) {
-        (Setting { value: Some(argv), origin: Origin::Flag(_) }, _) => custom(argv, PromptForm::default()),
-        (command, "custom") => custom(command.value.as_deref().unwrap_or_default(), custom_prompt(settings)),
+    match (settings.custom_command(), settings.agent.value.as_str()) {
+        (Some(Setting { value: argv, origin: Origin::Flag(_) }), _) => custom(&argv, PromptForm::default()),
+        (command, "custom") => {
+            custom(&command.map(|command| command.value).unwrap_or_default(), custom_prompt(settings))
+        }
         (_, "auto") => automatic(&Catalog::load(workspace)?, file, &wishes, workspace),
         (_, name) => {
             let catalog = Catalog::load(workspace)?;
@@ -55,29 +57,35 @@ pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result
 
 /// What the user wants of one agent.
 pub fn options(settings: &Settings, adapter: &Adapter) -> Options {
-    let words = |setting: &Option<Setting<Vec<String>>>| setting.as_ref().map(|setting| setting.value.clone());
     Options {
         model: settings.model.value.clone(),
         effort: settings.effort.value.clone(),
         tools: settings.tools.value.clone(),
         overrides: Overrides {
-            command: words(&adapter.command),
-            args: words(&adapter.args),
-            extra_args: words(&adapter.extra_args).unwrap_or_default(),
-            environment: adapter.env.clone(),
+            command: said(adapter.command.as_ref()).flatten().map(|command| command.0),
+            args: said(adapter.args.as_ref()).flatten(),
+            extra_args: said(adapter.extra_args.as_ref()).unwrap_or_default(),
+            environment: said(adapter.env.as_ref()).unwrap_or_default().0,
         },
-        partial: match &adapter.partial {
-            Some(Setting { value: true, .. }) => Partial::On,
+        partial: match said(adapter.partial.as_ref()) {
+            Some(true) => Partial::On,
             _ => Partial::Off,
         },
         user: User::current(),
     }
 }
 
+/// The value without its origin, where something is said.
+fn said<T: Clone>(setting: Option<&Setting<T>>) -> Option<T> {
+    setting.map(|setting| setting.value.clone())
+}
+
 /// How a custom agent takes its prompt.
 fn custom_prompt(settings: &Settings) -> PromptForm {
-    match settings.prompt_mode.value.as_deref() {
-        Some("arg") => PromptForm { by: By::Argument, after: settings.prompt_flag.value.iter().cloned().collect() },
+    match settings.prompt_mode.value {
+        Some(PromptMode::Arg) => {
+            PromptForm { by: By::Argument, after: settings.prompt_flag.value.iter().cloned().collect() }
+        }
         _ => PromptForm::default(),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::agent::{Source, Turn};
-use crate::config::Settings;
+use crate::config::{Row, Settings};
 use crate::error::UserError;
 use crate::process;
 use crate::run::prompt::{LoopContext, compose};
@@ -40,12 +40,12 @@ pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Resu
     }
     let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{}", plan.agent.shell_line(&turn)?);
     let _ = writeln!(text, "\nsettings, and where they come from:\n");
-    let rows = settings.rows();
-    let width =
-        |of: fn(&(&'static str, String, &crate::config::Origin)) -> usize| rows.iter().map(of).max().unwrap_or(0);
-    let (names, values) = (width(|row| row.0.len()), width(|row| row.1.chars().count()));
-    for (name, value, origin) in &rows {
-        let _ = writeln!(text, "{name:<names$}  {value:<values$}  {origin}");
+    let layer = settings.layer();
+    let rows = layer.rows();
+    let width = |of: fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let (keys, values) = (width(|row| row.key.path.len()), width(|row| row.shown.chars().count()));
+    for Row { key, shown, origin, .. } in &rows {
+        let _ = writeln!(text, "{:<keys$}  {shown:<values$}  {origin}", key.path);
     }
     Ok(text)
 }

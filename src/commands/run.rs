@@ -10,7 +10,7 @@ use super::looks::line_view;
 use super::runtime;
 use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::{Output, Run};
-use crate::config::{self, Layer, Origin, Setting, Settings};
+use crate::config::{self, Layer, OneLine, Origin, Program, Setting, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{Holder, Journal, Lock, LockError, Store};
 use crate::process::{self, Clocks};
@@ -132,8 +132,11 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let mut settings = flags(args)?.over(file.layer.clone()).settle();
     let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
-    if let (Origin::Default, Some(timeout)) = (&settings.timeout.origin, file.adapter(agent.id()).timeout) {
-        settings.timeout = timeout;
+    // What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
+    if let (Origin::Default | Origin::File { .. }, Some(Setting { value: Some(timeout), origin })) =
+        (&settings.timeout.origin, file.adapter(agent.id()).timeout)
+    {
+        settings.timeout = Setting::new(timeout, origin);
     }
     let transcript = select(std::slice::from_ref(&settings.transcript.value), Some(&agent.definition.dialect))
         .map_err(|error| {
@@ -152,7 +155,10 @@ fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     let plan = Plan {
         transcript,
         prompt,
-        rule: Rule::new(settings.completion_promise.value.as_deref(), settings.completion_match.value),
+        rule: Rule::new(
+            settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
+            settings.completion_match.value,
+        ),
         policy: Policy {
             max_iterations: settings.max_iterations.value,
             max_time: positive(settings.max_time.value).unwrap_or(Duration::MAX),
@@ -203,13 +209,16 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
     {
         return Err(UserError::usage("`--completion` must be one line that is not empty"));
     }
-    let agent_command = match &args.agent_cmd {
-        Some(command) => Some(Setting::new(Some(command_line(command)?), Origin::Flag("--agent-cmd"))),
-        None => None,
-    };
+    let by_command = Origin::Flag("--agent-cmd");
+    let agent_command = args.agent_cmd.as_deref().map(command_line).transpose()?;
+    let (command, arguments) = agent_command
+        .and_then(|argv| argv.split_first().map(|(program, rest)| (Program(program.clone()), rest.to_vec())))
+        .map(|(program, rest)| (Setting::new(Some(program), by_command.clone()), Setting::new(rest, by_command)))
+        .unzip();
     Ok(Layer {
         agent,
-        agent_command,
+        command,
+        args: arguments,
         model: args.model.clone().map(|value| Setting::new(Some(value), Origin::Flag("--model"))),
         effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
         tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
@@ -222,7 +231,7 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         completion_promise: args
             .completion
             .clone()
-            .map(|value| Setting::new(Some(value), Origin::Flag("--completion"))),
+            .map(|value| Setting::new(Some(OneLine(value)), Origin::Flag("--completion"))),
         ..Layer::default()
     })
 }

@@ -1,4 +1,8 @@
+use std::time::Duration;
+
 use super::*;
+use crate::config::{CommandLine, Origin, PromptMode, Setting};
+use crate::transcript::Choice;
 
 fn read(text: &str) -> Result<FileLayer, UserError> {
     read_text(Path::new("ralph.yml"), text)
@@ -13,18 +17,20 @@ fn the_documents_example_is_read() {
     .unwrap();
     assert_eq!(file.warnings, Vec::<String>::new());
     let layer = file.layer;
-    assert_eq!(layer.agent.unwrap().value, "custom");
-    assert_eq!(layer.agent_command.unwrap().value.unwrap(), ["/opt/corp-ai/agent", "--headless", "--json"]);
-    assert_eq!(layer.prompt_mode.unwrap().value.unwrap(), "arg");
+    assert_eq!(layer.agent.as_ref().unwrap().value, "custom");
+    let command = layer.clone().settle().custom_command().unwrap();
+    assert_eq!(command.value, ["/opt/corp-ai/agent", "--headless", "--json"]);
+    assert_eq!(command.origin, Origin::File { path: "ralph.yml".into(), line: 3 });
+    assert_eq!(layer.prompt_mode.unwrap().value, Some(PromptMode::Arg));
     let max = layer.max_iterations.unwrap();
     assert_eq!((max.value, max.origin), (7, Origin::File { path: "ralph.yml".into(), line: 11 }));
-    assert_eq!(file.adapters[0].1.timeout.as_ref().unwrap().value, Duration::from_secs(300));
+    assert_eq!(file.adapters[0].1.timeout.as_ref().unwrap().value, Some(Duration::from_secs(300)));
 }
 
 #[test]
 fn arguments_before_the_command_make_the_same_command_line() {
     let file = read("cli:\n  args: [a, 1]\n  command: agent\n").unwrap();
-    assert_eq!(file.layer.agent_command.unwrap().value.unwrap(), ["agent", "a", "1"]);
+    assert_eq!(file.layer.settle().custom_command().unwrap().value, ["agent", "a", "1"]);
 }
 
 #[test]
@@ -89,11 +95,11 @@ fn what_a_file_says_of_one_agent_is_kept_with_its_place() {
     .unwrap();
     let codex = file.adapter("codex");
     assert_eq!(codex.enabled.unwrap(), Setting::new(false, Origin::File { path: "ralph.yml".into(), line: 3 }));
-    assert_eq!(codex.command.unwrap().value, ["npx", "my codex"]);
-    assert_eq!(codex.args.unwrap().value, ["a", "1"]);
+    assert_eq!(codex.command.unwrap().value, Some(CommandLine(vec!["npx".into(), "my codex".into()])));
+    assert_eq!(codex.args.unwrap().value.unwrap(), ["a", "1"]);
     assert_eq!(codex.extra_args.unwrap().value, ["b"]);
     let env = [("ONE", "1"), ("TWO", ""), ("THREE", "true")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    assert_eq!(codex.env, env);
+    assert_eq!(codex.env.unwrap().value.0, env);
     assert!(codex.partial.unwrap().value);
     assert!(file.adapter("claude").enabled.is_none());
 }
@@ -111,4 +117,31 @@ fn mistakes_under_adapters_are_pointed_at() {
     }
     let file = read("adapters:\n  codex:\n    timout: 5\n").unwrap();
     assert!(file.warnings[0].contains("did you mean `adapters.codex.timeout`?"), "{:?}", file.warnings);
+}
+
+#[test]
+fn times_are_written_as_on_the_command_line() {
+    let read = |time: &str| read(&format!("limits:\n  idle_timeout: {time}\n"));
+    for (time, seconds) in [("90", 90), ("90s", 90), ("1h30m", 5400), ("0", 0), ("'10m'", 600)] {
+        assert_eq!(read(time).unwrap().layer.idle_timeout.unwrap().value, Duration::from_secs(seconds), "{time}");
+    }
+    let form = "a time such as `90s`, `30m` or `1h30m`, or seconds, found";
+    for (time, found) in [("soon", "`soon`"), ("-5", "`-5`"), ("1.5", "a number"), ("[1]", "a list")] {
+        let message = read(time).unwrap_err().message;
+        assert!(message.starts_with(&format!("`limits.idle_timeout` must be {form} {found}\n")), "{message}");
+    }
+}
+
+#[test]
+fn paths_belong_to_the_file_that_names_them() {
+    let text = "cli: {command: ./agent}\nevent_loop: {prompt_file: notes/P.md}\ntranscript: {command: bin/filter -x}\n\
+                adapters: {codex: {command: ../codex}, amp: {command: amp}}\n";
+    let file = read_text(Path::new("/project/ralph.yml"), text).unwrap();
+    let command = |agent| file.adapter(agent).command.unwrap().value.unwrap().0;
+    assert_eq!(command("codex"), ["/project/../codex"]);
+    assert_eq!(command("amp"), ["amp"], "a bare name is looked up");
+    let settings = file.layer.clone().settle();
+    assert_eq!(settings.custom_command().unwrap().value, ["/project/./agent"]);
+    assert_eq!(settings.prompt_file.value.unwrap(), Path::new("/project/notes/P.md"));
+    assert_eq!(settings.transcript.value, Choice::Command(vec!["/project/bin/filter".into(), "-x".into()]));
 }

@@ -1,11 +1,24 @@
 //! Flags, environment and `ralph.yml` become [`Settings`]; every value knows where it came from.
 //!
-//! Only the commands import it: the rooms below are handed what they need.
+//! A new key is one entry in `settings.rs`; a new kind of value is a type that implements [`SettingValue`]. Only the
+//! commands import this room: the rooms below are handed what they need.
 
+mod adapter;
 pub mod bash_config;
+mod command;
 mod file;
-mod layer;
+mod origin;
 pub mod ralphrc;
+mod reading;
+mod settings;
+mod table;
+mod value;
 
-pub use file::{Adapter, FileLayer, find, nearest_file, read};
-pub use layer::{Layer, Origin, Setting, Settings};
+pub use adapter::Adapter;
+pub use command::{CommandLine, Program, PromptMode};
+pub use file::{FileLayer, find, nearest_file, read};
+pub use origin::{Origin, Setting};
+pub use reading::Reading;
+pub use settings::{Layer, Settings};
+pub use table::{Key, Row};
+pub use value::{OneLine, SettingValue};

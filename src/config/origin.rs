@@ -1,0 +1,48 @@
+//! Where a value came from: it travels with the value, so that every message can say it.
+
+use std::path::PathBuf;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// A configuration file.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// An environment variable.
+    Environment(&'static str),
+    /// A flag.
+    Flag(&'static str),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::File { path, line } => write!(formatter, "{}:{line}", path.display()),
+            Self::Environment(name) => write!(formatter, "environment variable `{name}`"),
+            Self::Flag(name) => write!(formatter, "`{name}`"),
+        }
+    }
+}
+
+/// A value and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Its source.
+    pub origin: Origin,
+}
+
+impl<T> Setting<T> {
+    /// A value of this origin.
+    pub const fn new(value: T, origin: Origin) -> Self {
+        Self { value, origin }
+    }
+}

@@ -1,0 +1,111 @@
+//! The one place where a key is declared: from a line of a table come its reading, its layers, its row for people, its
+//! schema and its line in the documents.
+
+use serde_json::Value as Json;
+
+use super::origin::Origin;
+
+/// A key of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its sections and its name: `event_loop.max_iterations`.
+    pub path: &'static str,
+    doc: &'static str,
+    /// What can stand there.
+    pub schema: fn() -> Json,
+    /// What holds when nothing is said; null when nothing does.
+    pub default: fn() -> Json,
+}
+
+impl Key {
+    /// A key as the table declares it.
+    pub const fn new(path: &'static str, doc: &'static str, schema: fn() -> Json, default: fn() -> Json) -> Self {
+        Self { path, doc, schema, default }
+    }
+
+    /// What it is for, in one sentence.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim_start()
+    }
+}
+
+/// A key with what it is set to.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    /// The key.
+    pub key: &'static Key,
+    /// For people.
+    pub shown: String,
+    /// As it stands in a file; null when it is not set.
+    pub written: Json,
+    /// Who says so.
+    pub origin: &'a Origin,
+}
+
+/// Declares what one source can say: for each key its doc line, its place in the file, its field, its type and what holds
+/// when nobody says anything.
+macro_rules! layer {
+    (
+        $(#[$of_layer:meta])*
+        $layer:ident { $($(#[doc = $doc:literal])* $path:literal $field:ident: $type:ty = $default:expr;)* }
+    ) => {
+        $(#[$of_layer])*
+        #[derive(Clone, Debug, Default)]
+        pub struct $layer {
+            $($(#[doc = $doc])* pub $field: Option<$crate::config::origin::Setting<$type>>,)*
+        }
+
+        impl $layer {
+            /// Every key, in the order of the table.
+            pub const KEYS: &'static [$crate::config::table::Key] = &[$($crate::config::table::Key::new(
+                $path,
+                concat!($($doc),*),
+                <$type as $crate::config::value::SettingValue>::schema,
+                || {
+                    let default: $type = $default;
+                    $crate::config::value::SettingValue::written(&default)
+                },
+            ),)*];
+
+            /// Reads the value of a key of this table; `full` is the key as the user wrote it.
+            pub(in $crate::config) fn read(
+                &mut self,
+                path: &str,
+                full: &str,
+                reading: &mut $crate::config::reading::Reading<'_>,
+                node: &$crate::yaml::Node,
+            ) -> Result<(), $crate::error::UserError> {
+                match path {
+                    // An empty value says nothing.
+                    _ if matches!(node.value, $crate::yaml::Value::Null) => {}
+                    $($path => self.$field = Some(reading.setting(node, full)?),)*
+                    _ => {}
+                }
+                Ok(())
+            }
+
+            /// This layer over a lower one.
+            #[must_use]
+            pub fn over(self, lower: Self) -> Self {
+                Self { $($field: self.$field.or(lower.$field),)* }
+            }
+
+            /// What is said, key by key.
+            pub fn rows(&self) -> Vec<$crate::config::table::Row<'_>> {
+                let rows = [$(self.$field.as_ref().map(|setting| (
+                    $crate::config::value::SettingValue::shown(&setting.value),
+                    $crate::config::value::SettingValue::written(&setting.value),
+                    &setting.origin,
+                )),)*];
+                let said = rows.into_iter().zip(Self::KEYS).filter_map(|(row, key)| row.map(|row| (row, key)));
+                said.map(|((shown, written, origin), key)| $crate::config::table::Row { key, shown, written, origin }).collect()
+            }
+        }
+    };
+}
+
+pub(super) use layer;
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;
