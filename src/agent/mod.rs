@@ -7,15 +7,19 @@ mod catalog;
 mod custom;
 pub mod definition;
 mod detect;
+pub mod driver;
+pub mod foreign;
 mod invocation;
 pub mod jq;
 pub mod jq_service;
+pub mod script;
 
 use std::ffi::OsString;
 
 pub use catalog::{Catalog, Entry, Source};
 pub use custom::custom;
 pub use definition::{By, Definition, PromptForm};
+pub use foreign::{Contract, Foreign, Live};
 pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
 pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn};
 
@@ -30,6 +34,8 @@ pub struct Agent {
     pub program: OsString,
     /// What stands before all other arguments, as in `npx PACKAGE`.
     pub leading: Vec<String>,
+    /// The bash file that it is, when it is one.
+    pub foreign: Option<Foreign>,
 }
 
 /// What the user wants of an agent.

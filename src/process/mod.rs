@@ -3,6 +3,7 @@
 //! This room knows no agent. It must be the only one that spawns, signals and reaps.
 
 mod abandon;
+mod capture;
 mod clocks;
 mod exit;
 mod guardian;
@@ -27,6 +28,7 @@ mod tree;
 use std::time::Duration;
 
 pub use crate::event::Stream;
+pub use capture::{Captured, capture};
 pub use clocks::Clocks;
 pub use guardian::{guardian_main, protect};
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
