@@ -98,6 +98,7 @@ impl Iteration<'_> {
             of: self.of,
             pid: Some(process.pid()),
             prompt_bytes: self.prompt_bytes,
+            display: false,
             agent: None,
             hat: None,
             resumes: None,
