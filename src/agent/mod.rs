@@ -4,6 +4,7 @@
 
 pub mod bridge;
 mod catalog;
+pub mod conformance;
 mod custom;
 pub mod definition;
 mod detect;

@@ -4,10 +4,12 @@ mod agents;
 mod choose;
 mod demo_agent;
 mod dry_run;
+mod foreign;
 mod jq_service;
 mod looks;
 mod run;
 mod translate;
+mod trust;
 
 use std::process::ExitCode;
 

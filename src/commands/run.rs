@@ -131,7 +131,7 @@ struct Planned {
 fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let mut settings = flags(args)?.over(file.layer.clone()).settle();
-    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
+    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, super::foreign::Wishes::default(), &workspace)?;
     // What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
     if let (Origin::Default | Origin::File { .. }, Some(Setting { value: Some(timeout), origin })) =
         (&settings.timeout.origin, file.adapter(agent.id()).timeout)

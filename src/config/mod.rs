@@ -12,6 +12,7 @@ pub mod ralphrc;
 mod reading;
 mod settings;
 mod table;
+mod trust;
 mod value;
 
 pub use adapter::Adapter;
@@ -21,4 +22,5 @@ pub use origin::{Origin, Setting};
 pub use reading::Reading;
 pub use settings::{Layer, Settings};
 pub use table::{Key, Row};
+pub use trust::Trust;
 pub use value::{OneLine, SettingValue};
