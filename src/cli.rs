@@ -179,6 +179,31 @@ pub struct Agents {
 pub enum AgentsAction {
     /// Show one agent: its definition, and its command lines ready to paste
     Show(Show),
+    /// Write the skeleton of a driver or an agent script
+    New(New),
+    /// Put a driver or an agent script through its contract, with a fake command instead of the agent
+    Check(Check),
+}
+
+/// `ralph agents new`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct New {
+    /// A driver: hooks that build a command line; written to `.ralph/drivers/NAME.sh`.
+    #[arg(long, value_name = "NAME")]
+    pub driver: Option<String>,
+
+    /// An agent script: functions that run the agent; written to `.ralph/agents/NAME.sh`.
+    #[arg(long, value_name = "NAME")]
+    pub script: Option<String>,
+}
+
+/// `ralph agents check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// A name, `driver:NAME`, `script:NAME`, or the path of a file.
+    #[arg(value_name = "NAME")]
+    pub name: String,
 }
 
 /// `ralph agents show`.

@@ -71,6 +71,20 @@ pub async fn functions(path: &Path, workspace: &Path) -> Result<Vec<String>, Use
     Ok(functions)
 }
 
+/// The command that a file is about: what `driver_cli_binary` says, or `AGENT_CLI`.
+pub async fn command(contract: Contract, path: &Path, workspace: &Path) -> Result<String, UserError> {
+    let mut shell = Shell::start(path, workspace, Environment::default())?.patient(PATIENCE);
+    shell.load().await?;
+    let command = match contract {
+        Contract::Driver => {
+            shell.ask("driver_cli_binary", &[]).await.map_err(|failed| failed.error(path))?.answer.text()
+        }
+        Contract::Script => shell.value("AGENT_CLI").await?.unwrap_or_default(),
+    };
+    shell.close().await;
+    Ok(command)
+}
+
 /// Checks a file, point by point.
 pub async fn check(foreign: &Foreign, workspace: &Path) -> Result<Vec<Point>, UserError> {
     // The shells work somewhere else.

@@ -162,10 +162,7 @@ pub fn choose(
             Contract::of(&functions).map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?
         }
     };
-    let (globals, exports, mut notices) = match contract {
-        Contract::Driver => driver_variables(settings, wishes, &name, workspace)?,
-        Contract::Script => script_variables(&path, workspace)?,
-    };
+    let (globals, exports, mut notices) = variables(contract, settings, wishes, &name, &path, workspace)?;
     let foreign = Foreign { contract, path: path.clone(), globals, exports, live: wishes.live };
     let mut agent = foreign.clone().agent(&name, options(&name));
     let environment = agent.environment(&Turn::new("", workspace));
@@ -230,7 +227,22 @@ fn dialect(agent: &Agent, workspace: &Path) -> Result<String, UserError> {
 }
 
 /// Variables for a file, those for its commands too, and what to tell.
-type Variables = (Vec<(String, String)>, Vec<(String, String)>, Vec<String>);
+pub type Variables = (Vec<(String, String)>, Vec<(String, String)>, Vec<String>);
+
+/// The variables that a file finds set.
+pub fn variables(
+    contract: Contract,
+    settings: &Settings,
+    wishes: Wishes,
+    name: &str,
+    path: &Path,
+    workspace: &Path,
+) -> Result<Variables, UserError> {
+    match contract {
+        Contract::Driver => driver_variables(settings, wishes, name, workspace),
+        Contract::Script => script_variables(path, workspace),
+    }
+}
 
 /// The variables that a driver finds set: its contract's defaults, `.ralphrc`, the environment, the flags.
 fn driver_variables(

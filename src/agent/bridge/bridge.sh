@@ -104,17 +104,18 @@ jq() {
 
 case $__ralph_mode in
 invoke | display | extract)
-    __ralph_arguments=("$__ralph_mode" "$__ralph_program" "$@")
+    # The state has variables of the bridge itself; only the arguments stay what they are.
+    set -- "$__ralph_mode" "$__ralph_program" "$@"
     IFS= read -r -d '' __ralph_state
     eval "$__ralph_state" 2>/dev/null
-    __ralph_mode=${__ralph_arguments[0]} __ralph_program=${__ralph_arguments[1]} __ralph_jq_pid= __ralph_state=
+    __ralph_mode=$1 __ralph_program=$2 __ralph_jq_pid= __ralph_state=
     log() { printf '%s\n' "$*" >&2; }
     case $__ralph_mode in
     invoke)
         # The last of a pipe that fails decides. A command that leaves its prompt unread is no failure.
         set -o pipefail
         exec </dev/null
-        agent_invoke "${__ralph_arguments[2]}"
+        agent_invoke "$3"
         __ralph_status=$?
         [ "$__ralph_status" -ne 141 ] || __ralph_status=0
         exit "$__ralph_status"
@@ -128,7 +129,7 @@ invoke | display | extract)
     extract)
         exec </dev/null 196<&0
         __ralph_jq_start
-        agent_extract_response "${__ralph_arguments[2]}"
+        agent_extract_response "$3"
         exit
         ;;
     esac
