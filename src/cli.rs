@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::config::SessionChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
@@ -22,8 +23,8 @@ const EXIT_CODES: &str = "Exit codes:
   2  usage or configuration; nothing was run
   3  the agent asks for a replan or for a human
   4  the agent is not usable: missing, not logged in, not permitted
-  5  a limit ended the run: iterations, time
-  6  no progress (reserved)
+  5  a limit ended the run: iterations, time, tokens, money
+  6  no progress
   7  rate-limited beyond the allowed wait
   128 + N  ended by Unix signal N (130: Ctrl-C)";
 
@@ -132,6 +133,43 @@ pub struct Run {
     /// The longest silence of an agent that also uses no CPU [default: 10m].
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub idle_timeout: Option<Duration>,
+
+    /// A command that must exit with 0 before a claim to be done counts. Can be given several times.
+    #[arg(long, value_name = "COMMAND", help_heading = "When it is done")]
+    pub verify: Vec<String>,
+
+    /// A task list whose open items (`- [ ]`) veto a claim to be done.
+    #[arg(long, value_name = "FILE", help_heading = "When it is done")]
+    pub plan_file: Option<PathBuf>,
+
+    /// A claim to be done before this many iterations does not count.
+    #[arg(long, value_name = "N", help_heading = "When it is done")]
+    pub min_iterations: Option<u32>,
+
+    /// How many claims to be done in a row make a completion [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When it is done")]
+    pub confirmations: Option<u32>,
+
+    /// The most tokens for the whole run.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+
+    /// The most money for the whole run, in US dollars, as far as the agent tells it or `pricing` gives prices.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub max_cost: Option<f64>,
+
+    /// How many iterations in a row without progress end the run; 0: any number [default: 10].
+    #[arg(long, value_name = "N")]
+    pub no_progress: Option<u32>,
+
+    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume` or `resume-until context 60%`
+    /// [default: fresh].
+    #[arg(long, value_name = "HOW", value_parser = session)]
+    pub session: Option<SessionChoice>,
+
+    /// Agents that take over while the chosen one is limited or locked out.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub fallback: Vec<String>,
 
     /// The completion marker, instead of `LOOP_COMPLETE`, `<promise>COMPLETE</promise>` and their kin.
     #[arg(long, value_name = "MARKER")]
@@ -309,4 +347,16 @@ fn time(text: &str) -> Result<Duration, String> {
         Some(_) => Err("must be more than 0".to_owned()),
         None => Err(format!("expected {}", duration::FORM)),
     }
+}
+
+/// An amount of money above 0.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
+    amount
+        .filter(|usd| usd.is_finite() && *usd > 0.0)
+        .ok_or_else(|| "expected an amount such as `5` or `2.50`".to_owned())
+}
+
+fn session(text: &str) -> Result<SessionChoice, String> {
+    SessionChoice::parse(text).ok_or_else(|| "expected `fresh`, `resume` or `resume-until context 60%`".to_owned())
 }

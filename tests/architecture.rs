@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Which room may know which, in the order of the pipeline. Whoever adds an arrow says why in ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("config", &["duration", "error", "nearest", "process", "signals", "transcript", "yaml"]),
+    ("config", &["duration", "error", "nearest", "process", "run", "signals", "transcript", "yaml"]),
     ("agent", &["error", "nearest", "process", "yaml"]),
     ("process", &["event", "nearest"]),
     ("transcript", &["event", "process"]),
@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("event", &[]),
     ("nearest", &[]),
     ("yaml", &["error", "nearest"]),
-    ("cli", &["duration"]),
+    ("cli", &["config", "duration"]),
     (
         "commands",
         &[

@@ -7,7 +7,7 @@ use crate::config::{Row, Settings};
 use crate::error::UserError;
 use crate::process;
 use crate::run::prompt::{LoopContext, compose};
-use crate::run::{Plan, start_error};
+use crate::run::{Plan, Worker, start_error};
 
 /// The whole report.
 pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Result<String, UserError> {
@@ -15,20 +15,20 @@ pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Resu
     let context = LoopContext {
         iteration: 1,
         of: plan.policy.max_iterations,
-        last: None,
-        remark: None,
         marker: (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told()),
+        ..LoopContext::default()
     };
+    let Worker { agent, transcript, .. } = plan.chosen();
     let prompt = compose(&words, &context);
     let turn = Turn::new(&prompt, &plan.workspace);
-    let program = process::check(&plan.agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
-    let definition = &plan.agent.definition;
+    let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
+    let definition = &agent.definition;
     let source = source.map_or_else(|| "the command you gave".to_owned(), ToString::to_string);
     let rows = [
         ("agent", format!("{} ({}), {source}", definition.id, definition.name)),
         ("program", program.display().to_string()),
         ("directory", plan.workspace.display().to_string()),
-        ("output", plan.transcript.name()),
+        ("output", transcript.name()),
         ("prompt", format!("{}, {} bytes; {} with what the loop adds", plan.prompt.name(), words.len(), prompt.len())),
     ];
     let mut text = "nothing is started; this is what would be run:\n\n".to_owned();
@@ -38,7 +38,7 @@ pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Resu
     for notice in &plan.notices {
         let _ = writeln!(text, "note       {}", notice.replace('\n', "\n           "));
     }
-    let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{}", plan.agent.shell_line(&turn)?);
+    let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{}", agent.shell_line(&turn)?);
     let _ = writeln!(text, "\nsettings, and where they come from:\n");
     let layer = settings.layer();
     let rows = layer.rows();

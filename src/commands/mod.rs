@@ -7,6 +7,7 @@ mod dry_run;
 mod foreign;
 mod jq_service;
 mod looks;
+mod planning;
 mod plugins;
 mod run;
 mod translate;

@@ -1,24 +1,18 @@
 //! `ralph run`: settings, agent, prompt, journal and view are put together; then the loop runs.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::choose::{Chosen, choose};
 use super::dry_run;
 use super::looks::line_view;
+use super::planning::{Planned, plan};
 use super::runtime;
-use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::{Output, Run};
-use crate::config::{self, Layer, OneLine, Origin, Program, Setting, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{Holder, Journal, Lock, LockError, Store};
-use crate::process::{self, Clocks};
-use crate::run::decide::Policy;
-use crate::run::prompt::Source;
-use crate::run::{Filter, LeftBehind, Plan, Recorder, Screen, run as run_loop, start_error};
-use crate::signals::promise::Rule;
-use crate::transcript::{Choice, PLAIN, Selected, names, select};
+use crate::process;
+use crate::run::{Memory, Recorder, run as run_loop};
 use crate::ui::{Feed, JsonView, Shown, View};
 
 /// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
@@ -57,7 +51,7 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
     lock.sign(&Holder {
         pid: std::process::id(),
         run: directory.id.clone(),
-        agent: plan.agent.id().to_owned(),
+        agent: plan.chosen().agent.id().to_owned(),
         since: jiff::Timestamp::now(),
     })
     .map_err(|error| unusable(&error))?;
@@ -68,7 +62,7 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
     let feed = std::rc::Rc::new(std::cell::RefCell::new(feed));
     let observer = std::rc::Rc::clone(&feed);
     let mut recorder = Recorder::new(journal, Box::new(move |appended| observer.borrow_mut().send(appended)));
-    let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder));
+    let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, Memory::default()));
     drop(recorder);
     process::restore_signals();
     if let Some(feed) = std::rc::Rc::into_inner(feed)
@@ -117,186 +111,5 @@ fn held(holder: Option<&Holder>, workspace: &Path) -> UserError {
         }
         None => UserError::usage(format!("another run is active in `{place}`"))
             .hint("wait for it, or work in another directory"),
-    }
-}
-
-/// A run that can begin, and where its parts came from.
-struct Planned {
-    plan: Plan,
-    settings: Settings,
-    defined_by: Option<DefinedBy>,
-}
-
-/// Puts everything together; the agent is not started yet.
-fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
-    let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let mut settings = flags(args)?.over(file.layer.clone()).settle();
-    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, super::foreign::Wishes::default(), &workspace)?;
-    // What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
-    if let (Origin::Default | Origin::File { .. }, Some(Setting { value: Some(timeout), origin })) =
-        (&settings.timeout.origin, file.adapter(agent.id()).timeout)
-    {
-        settings.timeout = Setting::new(timeout, origin);
-    }
-    let transcript = select(std::slice::from_ref(&settings.transcript.value), Some(&agent.definition.dialect))
-        .map_err(|error| {
-            UserError::usage(format!("{error} (from {})", settings.transcript.origin))
-                .hint(format!("known: {}", names().join(", ")))
-        })?;
-    let prompt = prompt_source(args, &settings, &agent, &workspace)?;
-    process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
-    let mut notices = [file.warnings, told].concat();
-    if let Selected::Command(argv) = &transcript {
-        Filter::check(argv, &workspace)?;
-        notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
-    }
-    let is_plain = transcript.name() == PLAIN.name;
-    let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);
-    let plan = Plan {
-        transcript,
-        prompt,
-        rule: Rule::new(
-            settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
-            settings.completion_match.value,
-        ),
-        policy: Policy {
-            max_iterations: settings.max_iterations.value,
-            max_time: positive(settings.max_time.value).unwrap_or(Duration::MAX),
-            max_consecutive_failures: settings.max_consecutive_failures.value,
-            max_wait: settings.max_wait.value,
-        },
-        clocks: Clocks {
-            // An agent of plain text may say nothing until it is done: only its silence without work counts.
-            startup: positive(settings.startup_timeout.value).filter(|_| !is_plain),
-            idle: positive(settings.idle_timeout.value),
-            total: positive(settings.timeout.value),
-            ..Clocks::default()
-        },
-        screen: if settings.pty.value { Screen::Terminal } else { Screen::Pipes },
-        left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
-        line_cap: settings.max_line_bytes.value,
-        notices,
-        agent,
-        workspace,
-    };
-    Ok(Planned { plan, settings, defined_by })
-}
-
-/// What flags and environment say. clap has read both; it cannot say which of them spoke.
-fn flags(args: &Run) -> Result<Layer, UserError> {
-    let environment = |name: &'static str| {
-        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-        Some(Setting::new(value, Origin::Environment(name)))
-    };
-    // Inside an agent of ralph the variable says who that agent is, not whom to run.
-    let inside = std::env::var_os("RALPH_RUN_ID").is_some();
-    let agent = match &args.agent {
-        Some(name) => Some(Setting::new(name.clone(), Origin::Flag("--agent"))),
-        None if args.agent_cmd.is_some() || inside => None,
-        None => environment("RALPH_AGENT"),
-    };
-    let transcript = match (&args.transcript, &args.transcript_cmd) {
-        (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
-        (None, Some(command)) => {
-            Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
-        }
-        (None, None) => {
-            environment("RALPH_TRANSCRIPT").map(|name| Setting::new(Choice::from(name.value.as_str()), name.origin))
-        }
-    };
-    if let Some(marker) = &args.completion
-        && (marker.trim().is_empty() || marker.contains('\n'))
-    {
-        return Err(UserError::usage("`--completion` must be one line that is not empty"));
-    }
-    let by_command = Origin::Flag("--agent-cmd");
-    let agent_command = args.agent_cmd.as_deref().map(command_line).transpose()?;
-    let (command, arguments) = agent_command
-        .and_then(|argv| argv.split_first().map(|(program, rest)| (Program(program.clone()), rest.to_vec())))
-        .map(|(program, rest)| (Setting::new(Some(program), by_command.clone()), Setting::new(rest, by_command)))
-        .unzip();
-    Ok(Layer {
-        agent,
-        command,
-        args: arguments,
-        model: args.model.clone().map(|value| Setting::new(Some(value), Origin::Flag("--model"))),
-        effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
-        tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
-        transcript,
-        pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
-        max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
-        max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
-        timeout: args.timeout.map(|value| Setting::new(value, Origin::Flag("--timeout"))),
-        idle_timeout: args.idle_timeout.map(|value| Setting::new(value, Origin::Flag("--idle-timeout"))),
-        completion_promise: args
-            .completion
-            .clone()
-            .map(|value| Setting::new(Some(OneLine(value)), Origin::Flag("--completion"))),
-        ..Layer::default()
-    })
-}
-
-/// A command line as an argument vector. What needs a shell gets one; everything else is run directly, so
-/// that a stop reaches the agent itself.
-fn command_line(text: &str) -> Result<Vec<String>, UserError> {
-    const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '~', '#', '\n'];
-    if text.contains(SHELL_SIGNS) && !text.trim().is_empty() {
-        return Ok(["sh", "-c", text].map(str::to_owned).to_vec());
-    }
-    words(text, "--agent-cmd")
-}
-
-fn words(text: &str, flag: &str) -> Result<Vec<String>, UserError> {
-    match shlex::split(text) {
-        Some(words) if !words.is_empty() => Ok(words),
-        Some(_) => {
-            Err(UserError::usage(format!("`{flag}` is empty")).hint("give a command, such as `'./my-agent.sh --fast'`"))
-        }
-        None => Err(UserError::usage(format!("`{flag}` has an open quote: {text}"))),
-    }
-}
-
-fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Path) -> Result<Source, UserError> {
-    if args.words.as_slice() == ["-"] {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(|error| {
-            UserError::usage(format!("cannot read the prompt from standard input: {}", io_reason(&error)))
-        })?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| UserError::usage("the prompt on standard input is not UTF-8").hint("give it as UTF-8"))?;
-        return Ok(Source::Text { text, from: "standard input".to_owned() });
-    }
-    if let [only] = args.words.as_slice()
-        && Path::new(only).is_file()
-    {
-        return Err(UserError::usage(format!("`{only}` is a file, and its name alone is no prompt"))
-            .hint(format!("to read the prompt from it: `ralph run -P {only}`")));
-    }
-    if args.words.len() > 1 && args.words.iter().any(|word| word == "-") {
-        return Err(UserError::usage("`-` reads the prompt from standard input, and stands alone")
-            .hint("give either `-` or words"));
-    }
-    if !args.words.is_empty() {
-        return Ok(Source::Text { text: args.words.join(" "), from: "command line".to_owned() });
-    }
-    if let Some(path) = args.prompt_file.as_ref().or(settings.prompt_file.value.as_ref()) {
-        let source = Source::File(path.clone());
-        // A pipe can be read once only, and nobody may be at its other end the second time.
-        return match std::fs::metadata(path) {
-            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
-                Ok(Source::Text { text: source.read()?, from: path.display().to_string() })
-            }
-            _ => Ok(source),
-        };
-    }
-    let usual = [workspace.join("PROMPT.md"), workspace.join(".ralph").join("PROMPT.md")];
-    if let Some(path) = usual.into_iter().find(|path| path.exists()) {
-        return Ok(Source::File(path));
-    }
-    match &agent.definition.own_prompt {
-        Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
-        None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
-            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
-            .hint("from a pipe: `… | ralph run -`")),
     }
 }

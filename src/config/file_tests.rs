@@ -43,12 +43,12 @@ fn a_transcript_is_a_name_or_a_command() {
 
 #[test]
 fn an_unknown_key_is_a_warning_that_points_at_it() {
-    let file = read("cli:\n  backnd: demo\nhat: {}\n").unwrap();
+    let file = read("cli:\n  backnd: demo\nfeathers: {}\n").unwrap();
     assert_eq!(
         file.warnings[0],
         "unknown key `cli.backnd`, did you mean `cli.backend`?\n --> ralph.yml:2:3\n  |\n2 |   backnd: demo\n  |   ^"
     );
-    assert!(file.warnings[1].starts_with("unknown key `hat`\n --> ralph.yml:3:1"));
+    assert!(file.warnings[1].starts_with("unknown key `feathers`\n --> ralph.yml:3:1"));
 }
 
 #[test]

@@ -6,10 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::command::{Program, PromptMode};
+use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
 use super::origin::{Origin, Setting};
 use super::table::layer;
 use super::trust::Trust;
 use super::value::OneLine;
+use crate::run::budget::Pricing;
+use crate::run::decide::Permission;
+use crate::run::verify::Check;
 use crate::signals::promise::Match;
 use crate::transcript::Choice;
 
@@ -74,6 +78,34 @@ settings! {
     "event_loop.max_runtime_seconds" max_time: Duration = Duration::from_secs(4 * 3600);
     /// How many failed iterations in a row end the run.
     "event_loop.max_consecutive_failures" max_consecutive_failures: u32 = 5;
+    /// The most money for the whole run, in US dollars; unset: no limit.
+    "event_loop.max_cost_usd" max_cost_usd: Option<Dollars> = None;
+    /// The event that begins a run with hats; unset: `task.start`.
+    "event_loop.starting_event" starting_event: Option<String> = None;
+    /// Commands that must exit with 0 before a claim to be done counts: texts for `sh -c`, or mappings of `run`, `name`, `timeout` and `cwd`.
+    "verify" verify: Vec<Check> = Vec::new();
+    /// A task list whose open items (`- [ ]`) veto a claim to be done.
+    "completion.plan_file" plan_file: Option<PathBuf> = None;
+    /// A claim to be done before this many iterations does not count.
+    "completion.min_iterations" min_iterations: u32 = 1;
+    /// How many claims to be done in a row make a completion.
+    "completion.confirmations" confirmations: u32 = 1;
+    /// How many iterations in a row without progress end the run; 0: any number.
+    "no_progress" no_progress: OrOff = OrOff(10);
+    /// What becomes of a run whose agent is not permitted something: `continue`, `halt`, or `threshold` for two iterations in a row without progress.
+    "permission" permission: Permission = Permission::Threshold;
+    /// The only paths that may change, such as `PLAN.md` or `docs/**`; empty: all.
+    "allowed_paths" allowed_paths: Vec<String> = Vec::new();
+    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume`, or a mapping `resume-until: context 60%`.
+    "session" session: SessionChoice = SessionChoice::Fresh;
+    /// A session that was not used for so long is not taken up again.
+    "session_expiry" session_expiry: Duration = Duration::from_secs(24 * 3600);
+    /// Agents that take over while the chosen one is limited or locked out, in this order.
+    "fallback" fallback: Vec<String> = Vec::new();
+    /// Your own prices: model (or the beginning of its name) to `input`, `output`, `cached` and `cache_write`, in dollars for a million tokens.
+    "pricing" pricing: Pricing = Pricing::default();
+    /// Roles that events choose: for each hat `triggers`, `publishes`, `instructions` and more.
+    "hats" hats: HatList = HatList::default();
     /// Where in the agent's words a completion marker counts.
     "completion.match" completion_match: Match = Match::LastLine;
     /// What the agent's output is: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
@@ -88,6 +120,10 @@ settings! {
     "limits.startup_timeout" startup_timeout: Duration = Duration::from_secs(300);
     /// The longest total wait for rate limits; 0: do not wait.
     "limits.max_wait" max_wait: Duration = Duration::from_secs(6 * 3600);
+    /// The most tokens for the whole run; unset: no limit.
+    "limits.max_tokens" max_tokens: Option<u64> = None;
+    /// The most starts of an agent in an hour; unset: no limit.
+    "limits.calls_per_hour" calls_per_hour: Option<u32> = None;
     /// The longest line that is handed on in one part, in bytes.
     "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
 }

@@ -80,7 +80,7 @@ macro_rules! counts {
     )*};
 }
 
-counts! { u32 usize }
+counts! { u32 u64 usize }
 
 impl SettingValue for String {
     fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {

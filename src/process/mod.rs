@@ -97,6 +97,8 @@ pub enum StopReason {
     AfterEnd,
     /// A person or the run asked for it.
     Asked,
+    /// It did the same thing over and over.
+    Stuck,
 }
 
 /// A process that outlived the one that started it.

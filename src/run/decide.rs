@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use super::budget::Spent;
 use crate::event::FailureClass;
 use crate::journal::Outcome;
 use crate::signals::Signal;
@@ -18,22 +21,72 @@ const FIRST_BACK_OFF: Duration = Duration::from_secs(5);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(5 * 60);
 /// How many of them in a row end the run.
 const MOST_BACK_OFFS: u32 = 8;
+/// The wait after the second agent failure in a row; it doubles. The first one is tried again at once.
+const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
+/// The longest such wait.
+const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(10);
+/// How many refuted claims in a row are told loudly.
+pub const LOUD_CLAIMS: u32 = 3;
+/// How many iterations in a row with denials and without progress end a run.
+const MOST_DENIED: u32 = 2;
 
 /// What the user allows.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// The most iterations.
     pub max_iterations: u32,
-    /// The most time.
-    pub max_time: Duration,
+    /// The most time; `None` for as long as it takes.
+    pub max_time: Option<Duration>,
     /// How many failed iterations in a row end the run.
     pub max_consecutive_failures: u32,
     /// The longest total wait for rate limits.
     pub max_wait: Duration,
+    /// A claim before this many iterations does not count.
+    pub min_iterations: u32,
+    /// How many claims in a row make a completion.
+    pub confirmations: u32,
+    /// The most tokens.
+    pub max_tokens: Option<u64>,
+    /// The most money.
+    pub max_cost_usd: Option<f64>,
+    /// How many iterations in a row without progress end the run; 0 for any number.
+    pub no_progress: u32,
+    /// What becomes of a run whose agent is not permitted something.
+    pub permission: Permission,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_iterations: 100,
+            max_time: Some(Duration::from_secs(4 * 3600)),
+            max_consecutive_failures: 5,
+            max_wait: Duration::from_secs(6 * 3600),
+            min_iterations: 0,
+            confirmations: 1,
+            max_tokens: None,
+            max_cost_usd: None,
+            no_progress: 10,
+            permission: Permission::Threshold,
+        }
+    }
+}
+
+/// What becomes of a run whose agent is not permitted something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Permission {
+    /// It goes on.
+    Continue,
+    /// It stops at the first denial.
+    Halt,
+    /// It stops when two iterations in a row were denied something and moved nothing.
+    #[default]
+    Threshold,
 }
 
 /// Where the run stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct State {
     /// Iterations that count.
     pub iterations: u32,
@@ -47,10 +100,20 @@ pub struct State {
     pub overflows: u32,
     /// Time waited for rate limits.
     pub waited: Duration,
+    /// Claims in a row that held.
+    pub claims: u32,
+    /// Claims in a row that verification refuted.
+    pub refuted: u32,
+    /// Iterations in a row that moved nothing.
+    pub still: u32,
+    /// Iterations in a row that were denied something and moved nothing.
+    pub denied: u32,
+    /// What was spent.
+    pub spent: Spent,
 }
 
 /// What an iteration came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// `None`: the turn succeeded.
     pub failure: Option<Failure>,
@@ -64,6 +127,56 @@ pub struct Report {
     pub out_of_time: bool,
     /// How it ended, in words.
     pub ended: String,
+    /// Why a claim cannot hold, whatever the agent says: open items of the plan, forbidden changes.
+    pub veto: Option<String>,
+    /// What the user's own commands say to the claim.
+    pub verification: Verification,
+    /// Whether it moved anything.
+    pub progress: Progress,
+    /// What it was not permitted.
+    pub denied: Vec<String>,
+    /// What it spent.
+    pub spent: Spent,
+    /// Who can take over when this agent is not usable for a while.
+    pub substitute: Option<String>,
+}
+
+impl Report {
+    /// True when the agent's turn went well and it says that all is done.
+    pub const fn is_claim(&self) -> bool {
+        self.failure.is_none() && matches!(self.signal, Some(Signal::Complete { .. }))
+    }
+}
+
+/// What the user's own commands say to a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// There are none.
+    #[default]
+    None,
+    /// They were not asked, because the run was stopped before.
+    NotAsked,
+    /// All of them agree.
+    Passed,
+    /// One of them does not.
+    Failed {
+        /// Which, and how it ended.
+        summary: String,
+    },
+}
+
+/// Whether an iteration moved anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// Nobody can see.
+    #[default]
+    Unknown,
+    /// Something is different now.
+    Made,
+    /// Nothing is.
+    None,
+    /// Nothing is, but it read for so long that it gets a nudge first.
+    Nudge,
 }
 
 /// Why an iteration failed.
@@ -97,36 +210,58 @@ pub enum Verdict {
 }
 
 /// Decides. `elapsed` is the time since the run began.
-pub fn decide(policy: &Policy, state: State, report: &Report, elapsed: Duration) -> (State, Verdict) {
-    let (state, verdict) = judge(policy, state, report);
+pub fn decide(policy: &Policy, before: State, report: &Report, elapsed: Duration) -> (State, Verdict) {
+    let (mut state, verdict) = judge(policy, before, report);
+    state.spent = before.spent.and(report.spent);
+    let counted = state.iterations > before.iterations;
+    if counted {
+        state.still = stillness(before, report);
+        state.denied =
+            if report.denied.is_empty() || report.progress == Progress::Made { 0 } else { before.denied + 1 };
+    }
+    let verdict = permitted(policy, state, report, counted, verdict);
+    let verdict = moving(policy, state, counted, verdict);
     (state, within_limits(policy, state, report, elapsed, verdict))
 }
 
 fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
-    let counted = State { iterations: before.iterations + 1, waited: before.waited, ..State::default() };
+    let counted =
+        State { iterations: before.iterations + 1, waited: before.waited, refuted: before.refuted, ..State::default() };
     let Some(failure) = &report.failure else {
-        let verdict = match &report.signal {
-            Some(Signal::Complete { marker }) => finish(Outcome::Complete, format!("the agent said `{marker}`")),
-            _ if report.interrupted => finish(Outcome::Interrupted, "stopped by the user".to_owned()),
+        return match &report.signal {
+            Some(Signal::Complete { marker }) => claimed(policy, before, counted, report, marker),
+            _ if report.interrupted => (counted, stopped()),
             Some(Signal::Replan { marker }) => {
-                finish(Outcome::Human, format!("the agent asks for another plan (`{marker}`)"))
+                (counted, finish(Outcome::Human, format!("the agent asks for another plan (`{marker}`)")))
             }
-            Some(Signal::NearMiss { reason, .. }) => again(format!("a completion marker was seen, but {reason}")),
-            None => again("the work goes on".to_owned()),
+            Some(Signal::Question { text }) => (counted, finish(Outcome::Human, format!("the agent asks: {text}"))),
+            Some(Signal::Blocked { reason }) => {
+                (counted, finish(Outcome::Human, format!("the agent is blocked: {reason}")))
+            }
+            Some(Signal::Failed { reason, .. }) => {
+                failed(policy, before, counted, &format!("the agent gives up: {reason}"))
+            }
+            Some(Signal::NearMiss { reason, .. }) => {
+                (counted, again(format!("a completion marker was seen, but {reason}")))
+            }
+            None => (counted, again("the work goes on".to_owned())),
         };
-        return (counted, verdict);
     };
     if report.interrupted {
-        return (counted, finish(Outcome::Interrupted, "stopped by the user".to_owned()));
+        return (counted, stopped());
     }
     if report.out_of_time {
-        return (
-            counted,
-            finish(Outcome::Limit, format!("the time limit of {} s is reached", policy.max_time.as_secs())),
-        );
+        return (counted, finish(Outcome::Limit, time_is_up(policy)));
     }
     let message = &failure.message;
     match failure.class {
+        FailureClass::Auth | FailureClass::RateLimit if report.substitute.is_some() => {
+            let substitute = report.substitute.as_deref().unwrap_or_default();
+            (before, again(format!("`{substitute}` takes over: {message}")))
+        }
+        FailureClass::Permission if policy.permission == Permission::Continue => {
+            failed(policy, before, counted, message)
+        }
         FailureClass::Auth | FailureClass::Config | FailureClass::Permission => {
             (counted, finish(Outcome::AgentUnusable, message.clone()))
         }
@@ -138,17 +273,72 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
             (state, again(format!("the context is full, starting afresh: {message}")))
         }
         FailureClass::Context | FailureClass::AgentLimit | FailureClass::Agent => {
-            let failures = before.failures + 1;
-            let state = State { failures, overflows: before.overflows, ..counted };
-            let most = policy.max_consecutive_failures;
-            let verdict = if failures >= most {
-                finish(Outcome::Failed, format!("{failures} iterations in a row failed, the last one with: {message}"))
-            } else {
-                again(format!("failure {failures} of at most {most} in a row: {message}"))
-            };
-            (state, verdict)
+            failed(policy, before, counted, message)
         }
     }
+}
+
+/// The agent says that it is done. That alone is not enough.
+fn claimed(policy: &Policy, before: State, counted: State, report: &Report, marker: &str) -> (State, Verdict) {
+    let said = format!("the agent said `{marker}`");
+    if let Some(veto) = &report.veto {
+        return if report.interrupted { (counted, stopped()) } else { (counted, again(format!("{said}, but {veto}"))) };
+    }
+    match &report.verification {
+        Verification::NotAsked => return (counted, stopped()),
+        Verification::Failed { summary } => {
+            let refuted = before.refuted + 1;
+            let loud = if refuted >= LOUD_CLAIMS {
+                format!(", for the {refuted}th time in a row; look at the verification or at the prompt")
+            } else {
+                String::new()
+            };
+            let state = State { refuted, ..counted };
+            let verdict = if report.interrupted {
+                stopped()
+            } else {
+                again(format!("{said}, but the verification failed ({summary}){loud}"))
+            };
+            return (state, verdict);
+        }
+        Verification::None | Verification::Passed => {}
+    }
+    let state = State { claims: before.claims + 1, refuted: 0, ..counted };
+    let verdict = if state.iterations < policy.min_iterations {
+        again(format!("{said}, but only after {} of at least {} iterations", state.iterations, policy.min_iterations))
+    } else if state.claims < policy.confirmations {
+        again(format!("{said}: confirmation {} of {}", state.claims, policy.confirmations))
+    } else {
+        finish(
+            Outcome::Complete,
+            if report.verification == Verification::Passed {
+                format!("{said}, and the verification agrees")
+            } else {
+                said
+            },
+        )
+    };
+    match verdict {
+        Verdict::Again { .. } if report.interrupted => (state, stopped()),
+        verdict => (state, verdict),
+    }
+}
+
+/// A failure that burns one of the tries.
+fn failed(policy: &Policy, before: State, counted: State, message: &str) -> (State, Verdict) {
+    let failures = before.failures + 1;
+    let state = State { failures, overflows: before.overflows, ..counted };
+    let most = policy.max_consecutive_failures;
+    if failures >= most {
+        let times = if failures == 1 { "the iteration".to_owned() } else { format!("{failures} iterations in a row") };
+        let reason = format!("{times} failed, the last one with: {message}");
+        return (state, finish(Outcome::Failed, reason));
+    }
+    let after = match before.failures {
+        0 => Duration::ZERO,
+        more => doubled(FIRST_FAILURE_PAUSE, more - 1, LONGEST_FAILURE_PAUSE),
+    };
+    (state, Verdict::Again { after, reason: format!("failure {failures} of at most {most} in a row: {message}") })
 }
 
 /// Waits until the limit is over. Not an iteration.
@@ -177,31 +367,67 @@ fn back_off(before: State, failure: &Failure) -> (State, Verdict) {
         return (state, finish(outcome, format!("{MOST_BACK_OFFS} times in a row: {}", failure.message)));
     }
     let after = failure.retry_after.unwrap_or_else(|| doubled(FIRST_BACK_OFF, before.back_offs, LONGEST_BACK_OFF));
-    (
-        state,
-        Verdict::Again {
-            after: after.min(LONGEST_BACK_OFF),
-            reason: format!("{}: {}", failure.class.name(), failure.message),
-        },
-    )
+    let reason = format!("{}: {}", failure.class.name(), failure.message);
+    (state, Verdict::Again { after: after.min(LONGEST_BACK_OFF), reason })
+}
+
+/// How many iterations in a row moved nothing.
+const fn stillness(before: State, report: &Report) -> u32 {
+    match report.progress {
+        Progress::Made => 0,
+        Progress::None => before.still + 1,
+        Progress::Unknown | Progress::Nudge => before.still,
+    }
+}
+
+/// A verdict to go on, unless the agent is not permitted what it needs.
+fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verdict: Verdict) -> Verdict {
+    let Verdict::Again { .. } = verdict else { return verdict };
+    if report.denied.is_empty() || !counted {
+        return verdict;
+    }
+    let tools = report.denied.join(", ");
+    match policy.permission {
+        Permission::Halt => finish(Outcome::AgentUnusable, format!("the agent was not permitted to use {tools}")),
+        Permission::Threshold if state.denied >= MOST_DENIED => {
+            let reason =
+                format!("{MOST_DENIED} iterations in a row were not permitted to use {tools}, and moved nothing");
+            finish(Outcome::AgentUnusable, reason)
+        }
+        Permission::Threshold | Permission::Continue => verdict,
+    }
+}
+
+/// A verdict to go on, unless nothing moves any more.
+fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Again { reason, .. } if counted && policy.no_progress > 0 && state.still >= policy.no_progress => {
+            let times = state.still;
+            finish(Outcome::NoProgress, format!("{times} iterations in a row changed nothing; the last one: {reason}"))
+        }
+        verdict => verdict,
+    }
 }
 
 /// A verdict to go on, unless a limit ends the run.
 fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Duration, verdict: Verdict) -> Verdict {
     let Verdict::Again { after, .. } = verdict else { return verdict };
-    let limit = if elapsed + after >= policy.max_time {
-        let limit = policy.max_time.as_secs();
+    if policy.max_time.is_some_and(|most| elapsed + after >= most) {
         let class = report.failure.as_ref().map(|failure| failure.class);
         return match class {
             Some(FailureClass::RateLimit | FailureClass::Overload) if !after.is_zero() => {
+                let limit = policy.max_time.unwrap_or_default().as_secs();
                 let reason = format!("waiting {} s would pass the time limit of {limit} s", after.as_secs());
                 finish(Outcome::RateLimited, reason)
             }
-            _ => finish(Outcome::Limit, format!("the time limit of {limit} s is reached")),
+            _ => finish(Outcome::Limit, time_is_up(policy)),
         };
-    } else if state.iterations >= policy.max_iterations {
+    }
+    let limit = if state.iterations >= policy.max_iterations {
         let plural = if policy.max_iterations == 1 { "" } else { "s" };
         format!("the limit of {} iteration{plural} is reached", policy.max_iterations)
+    } else if let Some(limit) = state.spent.over(policy.max_tokens, policy.max_cost_usd) {
+        limit
     } else {
         return verdict;
     };
@@ -213,8 +439,16 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
     }
 }
 
+fn time_is_up(policy: &Policy) -> String {
+    format!("the time limit of {} s is reached", policy.max_time.unwrap_or_default().as_secs())
+}
+
 fn doubled(first: Duration, times: u32, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(times)).min(most)
+}
+
+fn stopped() -> Verdict {
+    finish(Outcome::Interrupted, "stopped by the user".to_owned())
 }
 
 const fn finish(outcome: Outcome, reason: String) -> Verdict {

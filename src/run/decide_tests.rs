@@ -1,10 +1,18 @@
 use super::*;
 
+const MOST_TIME: Duration = Duration::from_secs(10_000);
+
 const POLICY: Policy = Policy {
     max_iterations: 10,
-    max_time: Duration::from_secs(10_000),
+    max_time: Some(MOST_TIME),
     max_consecutive_failures: 3,
     max_wait: Duration::from_secs(6 * 3600),
+    min_iterations: 1,
+    confirmations: 1,
+    max_tokens: None,
+    max_cost_usd: None,
+    no_progress: 4,
+    permission: Permission::Threshold,
 };
 
 fn failed(class: FailureClass) -> Report {
@@ -94,7 +102,7 @@ fn failures_in_a_row_end_the_run_and_a_success_forgives() {
 fn waits_for_limits_double_and_end_at_the_allowed_wait() {
     let mut state = State::default();
     let mut waits = Vec::new();
-    let policy = Policy { max_time: Duration::from_secs(1_000_000), ..POLICY };
+    let policy = Policy { max_time: None, ..POLICY };
     let last = loop {
         match decide(&policy, state, &failed(FailureClass::RateLimit), Duration::ZERO) {
             (next, Verdict::Again { after, .. }) => {
@@ -145,10 +153,240 @@ fn a_full_context_starts_afresh_once() {
 
 #[test]
 fn time_runs_out_before_a_wait_that_would_pass_it() {
-    let (_, verdict) = decide(&POLICY, State::default(), &Report::default(), POLICY.max_time);
+    let (_, verdict) = decide(&POLICY, State::default(), &Report::default(), MOST_TIME);
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::Limit, .. }));
     let (_, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::RateLimit), Duration::from_secs(9_800));
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::RateLimited, .. }), "{verdict:?}");
-    let (_, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::Agent), POLICY.max_time);
+    let (_, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::Agent), MOST_TIME);
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::Limit, .. }), "{verdict:?}");
+}
+
+fn verdict(policy: &Policy, state: State, report: &Report) -> (State, Option<Outcome>, String) {
+    match decide(policy, state, report, Duration::ZERO) {
+        (state, Verdict::Finish { outcome, reason }) => (state, Some(outcome), reason),
+        (state, Verdict::Again { reason, .. }) => (state, None, reason),
+    }
+}
+
+#[test]
+fn a_claim_needs_the_plan_the_commands_and_the_confirmations() {
+    let vetoed = Report { veto: Some("one item is open".into()), ..said(complete()) };
+    let (state, outcome, reason) = verdict(&POLICY, State::default(), &vetoed);
+    assert_eq!((state.claims, outcome), (0, None));
+    assert!(reason.contains("one item is open"), "{reason}");
+
+    let failed = Verification::Failed { summary: "`make`: exit code 2".into() };
+    let refuted = Report { verification: failed, ..said(complete()) };
+    let mut state = State::default();
+    for times in 1..=3 {
+        let (next, outcome, reason) = verdict(&POLICY, state, &refuted);
+        assert_eq!((next.refuted, outcome), (times, None));
+        assert_eq!(reason.contains("in a row"), times >= LOUD_CLAIMS, "{reason}");
+        state = next;
+    }
+    assert_eq!(verdict(&POLICY, state, &said(complete())).0.refuted, 0);
+
+    let twice = Policy { confirmations: 2, ..POLICY };
+    let (state, outcome, _) = verdict(&twice, State::default(), &said(complete()));
+    assert_eq!(outcome, None);
+    assert_eq!(verdict(&twice, state, &said(complete())).1, Some(Outcome::Complete));
+    let (state, ..) = verdict(&twice, state, &Report::default());
+    assert_eq!(verdict(&twice, state, &said(complete())).1, None, "in a row");
+
+    let third = Policy { min_iterations: 3, ..POLICY };
+    assert_eq!(verdict(&third, State::default(), &said(complete())).1, None);
+    let state = State { iterations: 2, ..State::default() };
+    assert_eq!(verdict(&third, state, &said(complete())).1, Some(Outcome::Complete));
+}
+
+#[test]
+fn an_unasked_verification_is_no_completion() {
+    let report = Report { verification: Verification::NotAsked, interrupted: true, ..said(complete()) };
+    assert_eq!(verdict(&POLICY, State::default(), &report).1, Some(Outcome::Interrupted));
+}
+
+#[test]
+fn what_an_agent_says_to_a_person_ends_the_run() {
+    let asks = Signal::Question { text: "Which?".into() };
+    assert_eq!(outcome(State::default(), &said(asks)), Some(Outcome::Human));
+    let blocked = Signal::Blocked { reason: "no key".into() };
+    assert_eq!(outcome(State::default(), &said(blocked)), Some(Outcome::Human));
+    let gives_up = || said(Signal::Failed { marker: "m".into(), reason: "no way".into() });
+    let (state, first, _) = verdict(&POLICY, State::default(), &gives_up());
+    assert_eq!((state.failures, first), (1, None), "tried again first");
+    let state = State { failures: 2, ..state };
+    let (_, outcome, reason) = verdict(&POLICY, state, &gives_up());
+    assert_eq!(outcome, Some(Outcome::Failed));
+    assert!(reason.contains("no way"), "{reason}");
+}
+
+#[test]
+fn nothing_moves_for_too_long() {
+    let still = Report { progress: Progress::None, ..Report::default() };
+    let mut state = State::default();
+    for _ in 0..3 {
+        let (next, outcome, _) = verdict(&POLICY, state, &still);
+        assert_eq!(outcome, None);
+        state = next;
+    }
+    assert_eq!(verdict(&POLICY, state, &still).1, Some(Outcome::NoProgress));
+    let last = State { iterations: 9, ..state };
+    assert_eq!(verdict(&POLICY, last, &still).1, Some(Outcome::NoProgress), "it wins over the limit of iterations");
+    let moved = Report { progress: Progress::Made, ..Report::default() };
+    assert_eq!(verdict(&POLICY, state, &moved).0.still, 0);
+    for progress in [Progress::Unknown, Progress::Nudge] {
+        assert_eq!(verdict(&POLICY, state, &Report { progress, ..Report::default() }).0.still, 3);
+    }
+    let never = Policy { no_progress: 0, ..POLICY };
+    assert_eq!(verdict(&never, state, &still).1, None);
+    let done = Report { progress: Progress::None, ..said(complete()) };
+    assert_eq!(verdict(&POLICY, state, &done).1, Some(Outcome::Complete), "what is done need not move");
+}
+
+#[test]
+fn denials_stop_a_run_by_the_users_word() {
+    let denied = Report { denied: vec!["Bash".into()], progress: Progress::None, ..Report::default() };
+    let (state, first, _) = verdict(&POLICY, State::default(), &denied);
+    assert_eq!(first, None);
+    let (_, second, reason) = verdict(&POLICY, state, &denied);
+    assert_eq!(second, Some(Outcome::AgentUnusable));
+    assert!(reason.contains("Bash"), "{reason}");
+    let moved = Report { progress: Progress::Made, ..denied.clone() };
+    assert_eq!(verdict(&POLICY, state, &moved).1, None);
+    let halt = Policy { permission: Permission::Halt, ..POLICY };
+    assert_eq!(verdict(&halt, State::default(), &denied).1, Some(Outcome::AgentUnusable));
+    let on = Policy { permission: Permission::Continue, ..POLICY };
+    assert_eq!(verdict(&on, state, &denied).1, None);
+    let done = Report { denied: vec!["Bash".into()], ..said(complete()) };
+    assert_eq!(verdict(&halt, State::default(), &done).1, Some(Outcome::Complete), "denials do not void a claim");
+}
+
+#[test]
+fn tokens_and_money_are_limits() {
+    let spent = Spent { tokens: 600, usd: 3.0, iterations: 1, reported: true, ..Spent::default() };
+    let report = Report { spent, ..Report::default() };
+    for policy in [Policy { max_tokens: Some(1000), ..POLICY }, Policy { max_cost_usd: Some(5.0), ..POLICY }] {
+        let (state, first, _) = verdict(&policy, State::default(), &report);
+        assert_eq!(first, None);
+        assert_eq!(verdict(&policy, state, &report).1, Some(Outcome::Limit));
+    }
+}
+
+#[test]
+fn a_substitute_takes_over_without_an_iteration() {
+    for class in [FailureClass::Auth, FailureClass::RateLimit] {
+        let report = Report { substitute: Some("codex".into()), ..failed(class) };
+        let (state, outcome, reason) = verdict(&POLICY, State::default(), &report);
+        assert_eq!((state.iterations, outcome), (0, None));
+        assert!(reason.contains("`codex` takes over"), "{reason}");
+    }
+}
+
+#[test]
+fn failures_in_a_row_are_tried_again_after_a_growing_pause() {
+    let mut state = State::default();
+    let policy = Policy { max_consecutive_failures: 9, ..POLICY };
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        let (next, verdict) = decide(&policy, state, &failed(FailureClass::Agent), Duration::ZERO);
+        if let Verdict::Again { after, .. } = verdict {
+            pauses.push(after.as_secs());
+        }
+        state = next;
+    }
+    assert_eq!(pauses, [0, 1, 2, 4, 8, 10, 10]);
+}
+
+/// Random runs: whatever comes, a run ends, within its limits, by one verdict.
+#[test]
+fn any_run_ends_within_its_limits() {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let classes = [
+        FailureClass::Auth,
+        FailureClass::RateLimit,
+        FailureClass::Overload,
+        FailureClass::Context,
+        FailureClass::Permission,
+        FailureClass::Network,
+        FailureClass::Refusal,
+        FailureClass::Config,
+        FailureClass::AgentLimit,
+        FailureClass::Agent,
+    ];
+    for run in 0..5000 {
+        let policy = Policy {
+            max_iterations: 1 + u32::try_from(next(30)).unwrap(),
+            max_time: (next(4) > 0).then(|| Duration::from_secs(100 + next(100_000))),
+            max_consecutive_failures: 1 + u32::try_from(next(5)).unwrap(),
+            max_wait: Duration::from_secs(next(20_000)),
+            min_iterations: u32::try_from(next(5)).unwrap(),
+            confirmations: 1 + u32::try_from(next(3)).unwrap(),
+            max_tokens: (next(2) == 0).then(|| 1 + next(100_000)),
+            max_cost_usd: None,
+            no_progress: u32::try_from(next(6)).unwrap(),
+            permission: [Permission::Continue, Permission::Halt, Permission::Threshold]
+                [usize::try_from(next(3)).unwrap()],
+        };
+        let (mut state, mut elapsed, mut steps) = (State::default(), Duration::ZERO, 0);
+        let outcome = loop {
+            steps += 1;
+            assert!(steps < 2000, "run {run} does not end: {policy:?} {state:?}");
+            elapsed += Duration::from_secs(next(600));
+            let mut report = Report { ended: "x".into(), ..Report::default() };
+            if next(3) == 0 {
+                let class = classes[usize::try_from(next(10)).unwrap()];
+                let retry_after = (next(3) == 0).then(|| Duration::from_secs(next(4000)));
+                report.failure = Some(Failure { class, message: "m".into(), retry_after });
+                report.resumed = next(2) == 0;
+            }
+            report.signal = match next(12) {
+                0 => Some(complete()),
+                1 => Some(Signal::Replan { marker: "m".into() }),
+                2 => Some(Signal::Failed { marker: "m".into(), reason: "r".into() }),
+                _ => None,
+            };
+            if report.is_claim() {
+                report.verification = match next(3) {
+                    0 => Verification::None,
+                    1 => Verification::Passed,
+                    _ => Verification::Failed { summary: "s".into() },
+                };
+                report.veto = (next(4) == 0).then(|| "v".into());
+            }
+            report.progress =
+                [Progress::Made, Progress::None, Progress::Unknown, Progress::Nudge][usize::try_from(next(4)).unwrap()];
+            if next(8) == 0 {
+                report.denied.push("tool".into());
+            }
+            report.spent = Spent { tokens: next(5000), iterations: 1, ..Spent::default() };
+            let before = state;
+            let (after, verdict) = decide(&policy, state, &report, elapsed);
+            assert!(after.iterations - before.iterations <= 1, "one step is at most one iteration");
+            assert!(after.iterations <= policy.max_iterations, "{policy:?}");
+            assert!(after.waited <= policy.max_wait, "{policy:?} {after:?}");
+            state = after;
+            match verdict {
+                Verdict::Finish { outcome, reason } => {
+                    assert!(!reason.is_empty());
+                    if outcome == Outcome::Complete {
+                        let held = !matches!(report.verification, Verification::Failed { .. }) && report.veto.is_none();
+                        assert!(report.is_claim() && held && state.iterations >= policy.min_iterations);
+                    }
+                    break outcome;
+                }
+                Verdict::Again { after, .. } => {
+                    assert!(policy.max_tokens.is_none_or(|most| state.spent.tokens < most), "past the limit of tokens");
+                    elapsed += after;
+                    assert!(policy.max_time.is_none_or(|most| elapsed < most), "past the time limit");
+                }
+            }
+        };
+        assert_ne!(outcome, Outcome::Interrupted, "nobody interrupted run {run}");
+    }
 }

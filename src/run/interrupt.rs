@@ -54,6 +54,7 @@ pub struct Interrupts {
     hup: Signal,
     stop: Signal,
     resized: Signal,
+    retry: Signal,
     count: u32,
     /// The first one; it decides how ralph dies.
     first: Option<Interrupt>,
@@ -68,6 +69,8 @@ pub enum Came {
     Suspend,
     /// The terminal has another size.
     Resized,
+    /// SIGUSR1: somebody wants a wait to end now.
+    Retry,
 }
 
 impl Interrupts {
@@ -79,6 +82,7 @@ impl Interrupts {
             hup: signal(SignalKind::hangup())?,
             stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
             resized: signal(SignalKind::window_change())?,
+            retry: signal(SignalKind::user_defined1())?,
             count: 0,
             first: None,
         })
@@ -92,6 +96,7 @@ impl Interrupts {
             _ = self.hup.recv() => Interrupt::Hup,
             _ = self.stop.recv() => return Came::Suspend,
             _ = self.resized.recv() => return Came::Resized,
+            _ = self.retry.recv() => return Came::Retry,
         };
         self.first.get_or_insert(interrupt);
         self.count += 1;

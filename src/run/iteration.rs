@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
+use super::control::{Command, Inbox, Orders};
 use super::decide::Report;
 use super::filter::{Did, Filter};
 use super::interrupt::{Action, Came, Interrupts};
@@ -15,7 +16,7 @@ use crate::error::UserError;
 use crate::event::{Event, Stream};
 use crate::journal::{Fact, Raw, Receipt};
 use crate::process::{self, Clocks, Ended, Invocation, Output, Process, StopReason};
-use crate::signals::promise::Rule;
+use crate::signals::promise::{Heard, Rule};
 use crate::transcript::{Context, Selected};
 
 /// What an iteration needs to know.
@@ -44,6 +45,22 @@ pub struct Iteration<'a> {
     pub raw: PathBuf,
     /// Where it works.
     pub workspace: &'a Path,
+    /// Who plays it.
+    pub agent: &'a str,
+    /// The hat it wears.
+    pub hat: Option<String>,
+    /// The session it goes on with.
+    pub resumes: Option<String>,
+}
+
+/// Who can speak to an iteration under way.
+pub struct Ears<'a> {
+    /// By a Unix signal.
+    pub interrupts: &'a mut Interrupts,
+    /// From another terminal.
+    pub inbox: &'a mut Inbox,
+    /// What was told, and is not done yet.
+    pub orders: &'a mut Orders,
 }
 
 /// Whose time is up when the total clock strikes.
@@ -64,6 +81,12 @@ pub struct Played {
     pub receipt: Receipt,
     /// How long it stood still with ralph itself.
     pub suspended: Duration,
+    /// What the agent's own words say to the loop.
+    pub heard: Heard,
+    /// What it did with its tools, as one number.
+    pub work: Option<u64>,
+    /// True when the agent did or said anything at all.
+    pub answered: bool,
 }
 
 /// Leaves at once: the third Unix signal.
@@ -83,7 +106,8 @@ impl From<UserError> for Halt {
 
 impl Iteration<'_> {
     /// Plays it to its end.
-    pub async fn play(self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<Played, Halt> {
+    pub async fn play(self, recorder: &mut Recorder, ears: Ears<'_>) -> Result<Played, Halt> {
+        let Ears { interrupts, inbox, orders } = ears;
         let mut raw = Raw::create(&self.raw, self.number).map_err(|error| unrecorded(&error))?;
         let mut filter = match self.transcript {
             Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &Raw::stdout(&self.raw, self.number))?),
@@ -99,9 +123,9 @@ impl Iteration<'_> {
             pid: Some(process.pid()),
             prompt_bytes: self.prompt_bytes,
             display: false,
-            agent: None,
-            hat: None,
-            resumes: None,
+            agent: Some(self.agent.to_owned()),
+            hat: self.hat.clone(),
+            resumes: self.resumes.clone(),
         })?;
         let mut events = Vec::new();
         let mut interrupted = false;
@@ -123,6 +147,7 @@ impl Iteration<'_> {
                     Output::Ended(ended) => Next::Ended(ended),
                 },
                 did = Filter::next(&mut filter) => Next::Filtered(did),
+                command = inbox.next() => Next::Told(command),
             };
             match next {
                 Next::Read(from) => record(recorder, self.number, from, &mut events)?,
@@ -130,6 +155,15 @@ impl Iteration<'_> {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events)?;
                 }
+                Next::Told(command) => {
+                    told(&command, recorder)?;
+                    if command == (Command::Stop { now: true }) && ended.is_none() {
+                        interrupted = true;
+                        process.stop(StopReason::Asked);
+                    }
+                    orders.take(command);
+                }
+                Next::Came(Came::Retry) => {}
                 Next::Came(Came::Suspend) => suspended += suspend(&mut process),
                 // A terminal that is gone meanwhile needs no size.
                 Next::Came(Came::Resized) => drop(process.resize(process::terminal_size())),
@@ -156,6 +190,8 @@ impl Iteration<'_> {
             }
             if reading.tally.turn_end.is_some() {
                 process.turn_ended();
+            } else if ended.is_none() && reading.is_stuck() {
+                process.stop(StopReason::Stuck);
             }
         }
         let ended = ended.ok_or_else(|| UserError::failed("the agent's process has no end"))?;
@@ -165,6 +201,10 @@ impl Iteration<'_> {
         let mut played = played(self.number, reading, &ended, interrupted);
         played.suspended = suspended;
         played.receipt.left_running = left_running;
+        played.receipt.agent = self.agent.to_owned();
+        played.receipt.hat = self.hat;
+        played.receipt.resumed = self.resumes.is_some();
+        played.report.resumed = self.resumes.is_some();
         played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
         Ok(played)
     }
@@ -173,8 +213,17 @@ impl Iteration<'_> {
 enum Next {
     Came(Came),
     Filtered(Did),
+    Told(Command),
     Read(Stream),
     Ended(Ended),
+}
+
+/// Records what somebody told the loop. Events are recorded when they are published.
+pub fn told(command: &Command, recorder: &mut Recorder) -> Result<(), UserError> {
+    if matches!(command, Command::Emit { .. }) {
+        return Ok(());
+    }
+    recorder.fact(Fact::Control { command: command.name().to_owned(), words: command.words() })
 }
 
 fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
@@ -200,7 +249,9 @@ fn suspend(process: &mut Process) -> Duration {
 
 fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Played {
     let authority = reading.authority();
-    let (tally, signal) = reading.signal();
+    let (tally, mut heard, stall) = reading.end();
+    let signal = heard.signal.take();
+    let answered = tally.answered || tally.tools > 0;
     let judgement = judge(&tally, authority, ended, &Zoned::now());
     let receipt = Receipt {
         iteration: number,
@@ -214,19 +265,17 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         unparsed: tally.unparsed,
         session: tally.session,
         left_running: false,
+        denied: tally.denied.clone(),
         left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),
         ..Receipt::default()
     };
-    Played {
-        suspended: Duration::ZERO,
-        report: Report {
-            failure: judgement.failure,
-            signal,
-            resumed: false,
-            interrupted,
-            out_of_time: false,
-            ended: judgement.ended,
-        },
-        receipt,
-    }
+    let report = Report {
+        failure: judgement.failure,
+        signal,
+        interrupted,
+        ended: judgement.ended,
+        denied: tally.denied,
+        ..Report::default()
+    };
+    Played { report, receipt, suspended: Duration::ZERO, heard, work: stall.work(), answered }
 }

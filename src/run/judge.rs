@@ -8,6 +8,7 @@ use super::decide::Failure;
 use super::reading::{Authority, Tally};
 use crate::event::FailureClass;
 use crate::process::{Ended, Exit, StopReason};
+use crate::signals::stall::MOST_REPEATS;
 use crate::transcript::reset;
 
 /// How an iteration ended, in words and as a failure.
@@ -78,13 +79,15 @@ impl super::reading::Told {
     }
 }
 
-fn how_it_ended(ended: &Ended) -> String {
+/// How a process ended, in words.
+pub fn how_it_ended(ended: &Ended) -> String {
     let seconds = ended.active.as_secs();
     match ended.stopped {
         Some(StopReason::Startup) => format!("no output within {seconds} s of the start, stopped"),
         Some(StopReason::Idle) => format!("no output and no work for too long, stopped after {seconds} s"),
         Some(StopReason::Total) => format!("timed out after {seconds} s"),
         Some(StopReason::Asked) => "stopped by the user".to_owned(),
+        Some(StopReason::Stuck) => format!("did the same step {MOST_REPEATS} times over, stopped after {seconds} s"),
         Some(StopReason::AfterEnd) | None => match ended.exit {
             Exit::Code(code) => format!("exit code {code}"),
             Exit::Signal(number) => format!("killed by Unix signal {number}"),

@@ -71,8 +71,10 @@ pub struct LoopContext<'a> {
     pub of: u32,
     /// How the last one ended.
     pub last: Option<&'a str>,
-    /// What else the agent should hear about it, such as a near miss.
-    pub remark: Option<&'a str>,
+    /// The hat it wears, in words.
+    pub role: Option<&'a str>,
+    /// What else the agent should hear: a near miss, a failed verification, a person's words.
+    pub remarks: &'a [String],
     /// The completion marker, when the user's words do not speak of one.
     pub marker: Option<&'a str>,
 }
@@ -86,8 +88,11 @@ pub fn compose(words: &str, context: &LoopContext<'_>) -> String {
         let _ = write!(prompt, " The last iteration ended with: {last}.");
     }
     prompt.push_str(" Earlier work is in the working directory.\n");
-    if let Some(remark) = context.remark {
-        let _ = writeln!(prompt, "Note: {remark}");
+    if let Some(role) = context.role {
+        let _ = writeln!(prompt, "{}", role.trim_end());
+    }
+    for remark in context.remarks {
+        let _ = writeln!(prompt, "Note: {}", remark.trim_end());
     }
     if let Some(marker) = context.marker {
         let _ = writeln!(
@@ -109,13 +114,14 @@ mod tests {
             iteration: 2,
             of: 20,
             last: Some("exit code 1"),
-            remark: Some("be exact"),
+            role: Some("You wear a hat.\n"),
+            remarks: &["be exact".to_owned(), "a person says: hello".to_owned()],
             marker: Some("<promise>COMPLETE</promise>"),
         };
         assert_eq!(
             compose("Mend it.\n\n", &context),
             "Mend it.\n\n---\nLoop: this is iteration 2 of at most 20. The last iteration ended with: exit code 1. \
-             Earlier work is in the working directory.\nNote: be exact\nWhen all of the work is done and checked, end \
+             Earlier work is in the working directory.\nYou wear a hat.\nNote: be exact\nNote: a person says: hello\nWhen all of the work is done and checked, end \
              your last message with <promise>COMPLETE</promise> on a line of its own. Do not write it before.\n"
         );
     }
@@ -131,7 +137,7 @@ mod tests {
         for end in 1..=lines.len() {
             let mut watch = promise::Watch::new(rule.clone(), Messages::Lines);
             lines[..end].iter().for_each(|line| watch.see(&Event::text(Tag::Ai, *line)));
-            assert!(!matches!(watch.end(), Some(Signal::Complete { .. })), "{:?}", &lines[..end]);
+            assert!(!matches!(watch.end().signal, Some(Signal::Complete { .. })), "{:?}", &lines[..end]);
         }
     }
 }

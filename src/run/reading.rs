@@ -4,10 +4,10 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Usage};
+use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Tag, Usage};
 use crate::process::{Exit, Line, Lines};
-use crate::signals::Signal;
-use crate::signals::promise::{Rule, Watch};
+use crate::signals::promise::{Heard, Rule, Watch};
+use crate::signals::stall::Stall;
 use crate::transcript::{Adapter, Context, PLAIN, RTF1, Selected, auto};
 
 /// More plain lines than this in one burst are a flood.
@@ -18,6 +18,9 @@ const PLAIN_LINE_CAP: usize = 1024 * 1024;
 
 /// How many last lines are searched for the reason of a failure.
 const LAST_LINES: usize = 20;
+
+/// How many denied tools are named.
+const MOST_DENIED: usize = 20;
 
 /// Whether the dialect's own word about the turn is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +75,10 @@ pub struct Tally {
     pub spoke: bool,
     /// What went wrong with reading the output, so that nobody knows what the agent really said.
     pub unread: Option<String>,
+    /// Tools that were not permitted.
+    pub denied: Vec<String>,
+    /// True when the agent said something in its own words.
+    pub answered: bool,
 }
 
 /// One iteration's reader.
@@ -80,6 +87,7 @@ pub struct Reading {
     authority: Authority,
     messages: Messages,
     watch: Watch,
+    stall: Stall,
     switched: bool,
     line_cap: usize,
     stdout: Lines,
@@ -101,6 +109,7 @@ impl Reading {
             authority,
             messages,
             watch: Watch::new(rule.clone(), messages),
+            stall: Stall::default(),
             switched: false,
             line_cap,
             stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
@@ -167,9 +176,14 @@ impl Reading {
         rest
     }
 
-    /// What the agent said to the loop.
-    pub fn signal(self) -> (Tally, Option<Signal>) {
-        (self.tally, self.watch.end())
+    /// True when the agent does the same thing over and over.
+    pub fn is_stuck(&self) -> bool {
+        self.stall.is_stuck()
+    }
+
+    /// What it all came to.
+    pub fn end(self) -> (Tally, Heard, Stall) {
+        (self.tally, self.watch.end(), self.stall)
     }
 
     /// The output speaks another dialect: its messages, and its authority, are that one's. The adapter says so, not an
@@ -188,6 +202,7 @@ impl Reading {
         for event in events {
             if from == Stream::Stdout {
                 self.watch.see(event);
+                self.stall.see(event, self.messages);
             }
             self.tally.see(from, event);
         }
@@ -197,7 +212,11 @@ impl Reading {
 impl Tally {
     fn see(&mut self, from: Stream, event: &Event) {
         match event {
-            Event::Text { .. } | Event::ToolOutput { .. } => self.spoke |= from == Stream::Stdout,
+            Event::Text { tag, .. } => {
+                self.spoke |= from == Stream::Stdout;
+                self.answered |= from == Stream::Stdout && *tag == Tag::Ai;
+            }
+            Event::ToolOutput { .. } => self.spoke |= from == Stream::Stdout,
             Event::ToolStart { .. } => {
                 self.spoke = true;
                 self.tools += 1;
@@ -210,6 +229,11 @@ impl Tally {
                 Some(Known::Unparsed { count, .. }) => {
                     let count = u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);
                     self.unparsed = self.unparsed.saturating_add(count);
+                }
+                Some(Known::Permission { tool, .. }) => {
+                    if !self.denied.contains(&tool) && self.denied.len() < MOST_DENIED {
+                        self.denied.push(tool);
+                    }
                 }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
                 Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {
@@ -263,7 +287,6 @@ fn join(events: &mut Vec<Event>, first: usize, messages: Messages) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Tag;
 
     #[test]
     fn a_failure_after_the_terminal_event_is_a_failure() {

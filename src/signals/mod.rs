@@ -1,8 +1,12 @@
 //! What events mean to the loop. Pure: no I/O, no clock.
 
+pub mod appeal;
 pub mod markdown;
+pub mod plan;
 pub mod promise;
+pub mod stall;
 pub mod status_block;
+pub mod topics;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +23,23 @@ pub enum Signal {
     Replan {
         /// The marker it used.
         marker: String,
+    },
+    /// It cannot do the work, and says so.
+    Failed {
+        /// The marker it used.
+        marker: String,
+        /// Why, in its words.
+        reason: String,
+    },
+    /// It asks a person something.
+    Question {
+        /// What.
+        text: String,
+    },
+    /// It cannot go on without a person.
+    Blocked {
+        /// Why, in its words.
+        reason: String,
     },
     /// A marker was seen where it does not count.
     NearMiss {

@@ -6,10 +6,11 @@
 
 use memchr::memmem;
 
-use super::Signal;
 use super::markdown::{
     Fences, heading_mark_free, is_block_quote, is_emphasis, is_invisible, list_mark_free, trim_end, trim_start,
 };
+use super::topics::Topics;
+use super::{Signal, appeal};
 use crate::event::{Event, Messages, Tag};
 
 /// The completion markers that are known when none is configured.
@@ -19,14 +20,12 @@ pub const COMPLETION: [&str; 4] =
 /// Asks for another plan.
 pub const REPLAN: &str = "<promise>REPLAN</promise>";
 
-/// Markers that complete other kinds of runs; here they are near misses.
-const OF_OTHER_RUNS: [&str; 5] = [
-    "<<<RALPHEX:REVIEW_DONE>>>",
-    "<<<RALPHEX:CODEX_REVIEW_DONE>>>",
-    "<<<RALPHEX:PLAN_READY>>>",
-    "<<<RALPHEX:FAILED>>>",
-    "<<<RALPHEX:TASK_FAILED>>>",
-];
+/// Markers that complete only some kinds of runs; elsewhere they are near misses.
+pub const OF_SOME_RUNS: [&str; 3] =
+    ["<<<RALPHEX:REVIEW_DONE>>>", "<<<RALPHEX:CODEX_REVIEW_DONE>>>", "<<<RALPHEX:PLAN_READY>>>"];
+
+/// How much of a message is kept, for the reason or the question in it.
+const KEPT_MESSAGE: usize = 16 * 1024;
 
 /// What a sentence ends with, so that a marker may follow it on the same line.
 const SENTENCE_ENDS: [char; 3] = ['。', '！', '✅'];
@@ -65,6 +64,13 @@ impl Rule {
         Self { completion, place }
     }
 
+    /// The same rule, for a kind of run that these markers complete too.
+    #[must_use]
+    pub fn or(mut self, markers: &[&str]) -> Self {
+        self.completion.extend(markers.iter().map(|&marker| marker.to_owned()));
+        self
+    }
+
     /// The marker to tell an agent about.
     pub fn told(&self) -> &str {
         match self.completion.as_slice() {
@@ -80,7 +86,8 @@ impl Rule {
 
     /// Every marker, completion first.
     fn markers(&self) -> impl Iterator<Item = &str> {
-        self.completion.iter().map(String::as_str).chain([REPLAN]).chain(OF_OTHER_RUNS)
+        let others = [REPLAN, appeal::BLOCKED, appeal::END].into_iter().chain(appeal::FAILED).chain(OF_SOME_RUNS);
+        self.completion.iter().map(String::as_str).chain(others)
     }
 
     /// The markers that mean the same as this one.
@@ -92,14 +99,18 @@ impl Rule {
         }
     }
 
-    fn signal(&self, marker: &str) -> Option<Signal> {
-        let marker_text = marker.to_owned();
-        if self.completion.iter().any(|known| known == marker) {
-            Some(Signal::Complete { marker: marker_text })
-        } else if marker == REPLAN {
-            Some(Signal::Replan { marker: marker_text })
-        } else {
-            None
+    /// What a marker means that closes this message.
+    fn signal(&self, marker: &str, message: &str) -> Option<Signal> {
+        let owned = marker.to_owned();
+        match marker {
+            _ if self.completion.iter().any(|known| known == marker) => Some(Signal::Complete { marker: owned }),
+            REPLAN => Some(Signal::Replan { marker: owned }),
+            appeal::BLOCKED => Some(Signal::Blocked { reason: appeal::reason(message, marker) }),
+            appeal::END => appeal::block(message).map(|text| Signal::Question { text }),
+            _ if appeal::FAILED.contains(&marker) => {
+                Some(Signal::Failed { marker: owned, reason: appeal::reason(message, marker) })
+            }
+            _ => None,
         }
     }
 }
@@ -122,6 +133,18 @@ pub struct Watch {
     /// For [`Match::Anywhere`]: what was found, and the end of what was searched.
     anywhere: Option<Signal>,
     searched_tail: String,
+    topics: Topics,
+}
+
+/// What the agent's own words of one iteration say to the loop.
+#[derive(Debug)]
+pub struct Heard {
+    /// The last word.
+    pub signal: Option<Signal>,
+    /// Events that were published on the way.
+    pub topics: Topics,
+    /// The end of the last message.
+    pub last_words: String,
 }
 
 impl Watch {
@@ -137,6 +160,7 @@ impl Watch {
             earlier: None,
             anywhere: None,
             searched_tail: String::new(),
+            topics: Topics::default(),
         }
     }
 
@@ -162,7 +186,16 @@ impl Watch {
     }
 
     /// The iteration is over: what did the agent say to the loop?
-    pub fn end(mut self) -> Option<Signal> {
+    pub fn end(mut self) -> Heard {
+        self.message.end_line(&self.rule, &mut self.topics);
+        self.topics.message_over();
+        let topics = std::mem::take(&mut self.topics);
+        let message = if self.message.has_words { Some(&self.message) } else { self.previous.as_ref() };
+        let last_words = message.map_or_else(String::new, |message| ending(&message.tail, KEPT_MESSAGE).to_owned());
+        Heard { signal: self.signal(), topics, last_words }
+    }
+
+    fn signal(mut self) -> Option<Signal> {
         if let Some(signal) = self.anywhere {
             return Some(signal);
         }
@@ -170,8 +203,7 @@ impl Watch {
             let line = trim_end(trim_start(line));
             Some(Signal::NearMiss { marker: marker.to_owned(), reason: reason.to_owned(), line: shortened(line) })
         };
-        let mut message = if self.message.has_words { self.message } else { self.previous.take()? };
-        message.end_line(&self.rule);
+        let message = if self.message.has_words { self.message } else { self.previous.take()? };
         let (lines, last) = (message.seen, message.last);
         let closing = self.rule.markers().find(|marker| closes(&last.text, marker, &self.rule));
         if let Some(marker) = closing.or_else(|| self.rule.markers().find(|marker| resembles(&last.text, marker))) {
@@ -185,7 +217,7 @@ impl Watch {
                 "it does not stand alone or after a finished sentence"
             } else if let Some(tool) = &self.tool_after {
                 return near_miss(marker, &format!("the agent went on working afterwards (tool `{tool}`)"), &last.text);
-            } else if let Some(signal) = self.rule.signal(marker) {
+            } else if let Some(signal) = self.rule.signal(marker, &message.tail) {
                 return Some(signal);
             } else {
                 "it ends another kind of run"
@@ -206,14 +238,16 @@ impl Watch {
         }
         let joins = self.open && (delta || self.messages == Messages::Lines);
         if !joins {
-            let before = std::mem::take(&mut self.message);
+            let mut before = std::mem::take(&mut self.message);
+            before.end_line(&self.rule, &mut self.topics);
+            self.topics.message_over();
             if before.has_words {
                 self.previous = Some(before);
             }
         } else if !delta {
-            self.message.push("\n", &self.rule);
+            self.message.push("\n", &self.rule, &mut self.topics);
         }
-        self.message.push(text, &self.rule);
+        self.message.push(text, &self.rule, &mut self.topics);
         self.open = delta || self.messages == Messages::Lines;
         if self.message.has_words {
             self.tool_after = None;
@@ -230,7 +264,7 @@ impl Watch {
         self.searched_tail.push_str(text);
         for marker in self.rule.completion.iter().map(String::as_str).chain([REPLAN]) {
             if memmem::find(self.searched_tail.as_bytes(), marker.as_bytes()).is_some() {
-                self.anywhere = self.rule.signal(marker);
+                self.anywhere = self.rule.signal(marker, "");
             }
         }
         let longest = self.rule.completion.iter().map(String::len).chain([REPLAN.len()]).max().unwrap_or(0);
@@ -243,6 +277,8 @@ impl Watch {
 struct Message {
     has_words: bool,
     fences: Fences,
+    /// The end of all that was said.
+    tail: String,
     /// The line that is being said.
     partial: String,
     /// The last line that is not empty, once it is over.
@@ -258,13 +294,19 @@ struct LastLine {
 }
 
 impl Message {
-    fn push(&mut self, text: &str, rule: &Rule) {
+    fn push(&mut self, text: &str, rule: &Rule, topics: &mut Topics) {
         self.has_words |= !text.chars().all(is_invisible);
+        if text.len() >= KEPT_MESSAGE {
+            self.tail.clear();
+        } else if self.tail.len() + text.len() > 4 * KEPT_MESSAGE {
+            cut_front(&mut self.tail, KEPT_MESSAGE);
+        }
+        self.tail.push_str(ending(text, KEPT_MESSAGE));
         let mut rest = text;
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
             self.partial.push_str(&rest[..end]);
             rest = &rest[end + 1..];
-            self.end_line(rule);
+            self.end_line(rule, topics);
         }
         self.partial.push_str(rest);
         if self.partial.len() > LONGEST_LINE {
@@ -276,12 +318,16 @@ impl Message {
         }
     }
 
-    fn end_line(&mut self, rule: &Rule) {
+    fn end_line(&mut self, rule: &Rule, topics: &mut Topics) {
         let line = std::mem::take(&mut self.partial);
         if line.chars().all(is_invisible) {
+            if topics.is_open() {
+                topics.line(&line, false);
+            }
             return;
         }
         let fenced = self.fences.line(&line);
+        topics.line(&line, fenced);
         let before = std::mem::replace(&mut self.last, LastLine { text: line, fenced });
         if let Some(marker) = rule.markers().find(|marker| before.text.contains(marker)) {
             self.seen = Some((marker.to_owned(), before.text));
@@ -289,8 +335,7 @@ impl Message {
     }
 
     /// The message is over, and not the last one: the last marker in it, with its line.
-    fn into_marker(mut self, rule: &Rule) -> Option<(String, String)> {
-        self.end_line(rule);
+    fn into_marker(self, rule: &Rule) -> Option<(String, String)> {
         let last = self.last.text;
         match rule.markers().find(|marker| last.contains(marker)) {
             Some(marker) => Some((marker.to_owned(), last)),
@@ -377,15 +422,15 @@ fn shortened(line: &str) -> String {
     if line.len() <= 200 { line.to_owned() } else { format!("{}…", &line[..floor_boundary(line, 200)]) }
 }
 
+/// The last `most` bytes, cut between characters.
+pub(super) fn ending(text: &str, most: usize) -> &str {
+    let at = (text.len().saturating_sub(most)..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    &text[at..]
+}
+
 /// Keeps the last `keep` bytes, cut between characters.
 fn cut_front(text: &mut String, keep: usize) {
-    if text.len() > keep {
-        let mut at = text.len() - keep;
-        while !text.is_char_boundary(at) {
-            at += 1;
-        }
-        text.drain(..at);
-    }
+    text.drain(..text.len() - ending(text, keep).len());
 }
 
 fn floor_boundary(text: &str, most: usize) -> usize {

@@ -8,17 +8,20 @@ enum Said {
     Replan,
     NearMiss,
     Nothing,
+    /// Failed, question or blocked.
+    Appeal,
 }
-use Said::{Complete, NearMiss, Nothing, Replan};
+use Said::{Appeal, Complete, NearMiss, Nothing, Replan};
 
 fn judge(rule: &Rule, messages: Messages, events: &[Event]) -> Said {
     let mut watch = Watch::new(rule.clone(), messages);
     for event in events {
         watch.see(event);
     }
-    match watch.end() {
+    match watch.end().signal {
         Some(Signal::Complete { .. }) => Complete,
         Some(Signal::Replan { .. }) => Replan,
+        Some(Signal::Failed { .. } | Signal::Question { .. } | Signal::Blocked { .. }) => Appeal,
         Some(Signal::NearMiss { .. }) => NearMiss,
         None => Nothing,
     }
@@ -253,7 +256,7 @@ fn a_near_miss_says_why() {
         for event in &events {
             watch.see(event);
         }
-        match watch.end() {
+        match watch.end().signal {
             Some(Signal::NearMiss { reason: found, .. }) => assert_eq!(found, reason),
             other => panic!("{events:?}: {other:?}"),
         }
@@ -268,5 +271,30 @@ fn a_line_of_any_length_needs_little_memory() {
     }
     assert!(watch.message.partial.capacity() < 1024 * 1024);
     watch.see(&Event::delta(Tag::Ai, ". LOOP_COMPLETE"));
-    assert_eq!(watch.end(), Some(Signal::Complete { marker: "LOOP_COMPLETE".into() }));
+    assert_eq!(watch.end().signal, Some(Signal::Complete { marker: "LOOP_COMPLETE".into() }));
+}
+
+#[test]
+fn an_agent_can_give_up_ask_and_be_blocked() {
+    let rule = Rule::new(None, Match::LastLine);
+    for (text, expected) in [
+        ("The key is missing.\n<<<RALPHEX:TASK_FAILED>>>", Appeal),
+        ("I cannot.\n<promise>BLOCKED</promise>", Appeal),
+        ("<<<RALPHEX:QUESTION>>>\n{\"question\":\"Which?\"}\n<<<RALPHEX:END>>>", Appeal),
+        ("no beginning\n<<<RALPHEX:END>>>", NearMiss),
+        ("do not print <promise>BLOCKED</promise> here", NearMiss),
+        ("```\n<<<RALPHEX:FAILED>>>\n```", NearMiss),
+    ] {
+        assert_eq!(judge(&rule, Messages::Whole, &[ai(text)]), expected, "{text}");
+    }
+    let mut watch = Watch::new(rule, Messages::Whole);
+    watch.see(&ai("I tried.\n\nThe key is missing.\n<<<RALPHEX:FAILED>>>"));
+    let reason = "The key is missing.".to_owned();
+    assert_eq!(watch.end().signal, Some(Signal::Failed { marker: "<<<RALPHEX:FAILED>>>".into(), reason }));
+}
+
+#[test]
+fn some_markers_complete_only_some_runs() {
+    let review = Rule::new(None, Match::LastLine).or(&OF_SOME_RUNS);
+    assert_eq!(judge(&review, Messages::Whole, &[ai("<<<RALPHEX:REVIEW_DONE>>>")]), Complete);
 }

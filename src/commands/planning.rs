@@ -1,0 +1,273 @@
+//! What a run is made of: flags, environment, `ralph.yml` and agent files become one [`Plan`].
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::choose::{Chosen, choose};
+use crate::agent::{Agent, Source as DefinedBy, Turn};
+use crate::cli::Run;
+use crate::config::{
+    self, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
+};
+use crate::error::{UserError, io_reason};
+use crate::process::{self, Clocks};
+use crate::run::decide::Policy;
+use crate::run::hats::Hats;
+use crate::run::prompt::Source;
+use crate::run::verify::Check;
+use crate::run::{Filter, LeftBehind, Plan, Screen, Worker, sessions, start_error};
+use crate::signals::promise::Rule;
+use crate::transcript::{Choice, Selected, names, select};
+
+/// A run that can begin, and where its parts came from.
+pub struct Planned {
+    /// The run.
+    pub plan: Plan,
+    /// Its settings.
+    pub settings: Settings,
+    /// Where the chosen agent is defined.
+    pub defined_by: Option<DefinedBy>,
+}
+
+/// Puts everything together; the agent is not started yet.
+pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
+    let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let mut settings = flags(args)?.over(file.layer.clone()).settle();
+    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, super::foreign::Wishes::default(), &workspace)?;
+    let prompt = prompt_source(args, &settings, &agent, &workspace)?;
+    process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
+    let mut notices = [file.warnings.clone(), told].concat();
+    let first = worker(agent, &mut settings, &file, &workspace)?;
+    if let Selected::Command(argv) = &first.transcript {
+        notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
+    }
+    for check in &settings.verify.value {
+        notices.push(format!("a claim to be done is checked by `{}` (from {})", check.command, settings.verify.origin));
+    }
+    let mut crew = vec![first];
+    let substitutes = settings.fallback.value.len();
+    for name in settings.fallback.value.clone() {
+        let asked = settings.fallback.origin.clone();
+        crew.push(another(&name, asked, &settings, &file, &workspace)?);
+    }
+    for name in settings.hats.value.0.iter().filter_map(|hat| hat.agent.clone()).collect::<Vec<_>>() {
+        if !crew.iter().any(|worker| worker.agent.id() == name) {
+            crew.push(another(&name, settings.hats.origin.clone(), &settings, &file, &workspace)?);
+        }
+    }
+    let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);
+    let plan = Plan {
+        crew,
+        substitutes,
+        prompt,
+        rule: Rule::new(
+            settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
+            settings.completion_match.value,
+        ),
+        policy: Policy {
+            max_iterations: settings.max_iterations.value,
+            max_time: positive(settings.max_time.value),
+            max_consecutive_failures: settings.max_consecutive_failures.value,
+            max_wait: settings.max_wait.value,
+            min_iterations: settings.min_iterations.value,
+            confirmations: settings.confirmations.value,
+            max_tokens: settings.max_tokens.value,
+            max_cost_usd: settings.max_cost_usd.value.map(|usd| usd.0),
+            no_progress: settings.no_progress.value.0,
+            permission: settings.permission.value,
+        },
+        clocks: Clocks {
+            startup: positive(settings.startup_timeout.value),
+            idle: positive(settings.idle_timeout.value),
+            ..Clocks::default()
+        },
+        screen: if settings.pty.value { Screen::Terminal } else { Screen::Pipes },
+        left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
+        line_cap: settings.max_line_bytes.value,
+        notices,
+        verify: settings.verify.value.clone(),
+        plan_file: settings.plan_file.value.clone(),
+        allowed_paths: settings.allowed_paths.value.clone(),
+        session: match settings.session.value {
+            SessionChoice::Fresh => sessions::Policy::Fresh,
+            SessionChoice::Resume => sessions::Policy::Resume { until: None, expires: settings.session_expiry.value },
+            SessionChoice::ResumeUntil(percent) => {
+                sessions::Policy::Resume { until: Some(percent), expires: settings.session_expiry.value }
+            }
+        },
+        hats: Hats { hats: settings.hats.value.0.clone(), starting_event: settings.starting_event.value.clone() },
+        pricing: settings.pricing.value.clone(),
+        calls_per_hour: settings.calls_per_hour.value,
+        workspace,
+    };
+    Ok(Planned { plan, settings, defined_by })
+}
+
+/// An agent of the crew. What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
+fn worker(agent: Agent, settings: &mut Settings, file: &FileLayer, workspace: &Path) -> Result<Worker, UserError> {
+    if let (Origin::Default | Origin::File { .. }, Some(Setting { value: Some(timeout), origin })) =
+        (&settings.timeout.origin, file.adapter(agent.id()).timeout)
+    {
+        settings.timeout = Setting::new(timeout, origin);
+    }
+    let transcript = select(std::slice::from_ref(&settings.transcript.value), Some(&agent.definition.dialect))
+        .map_err(|error| {
+            UserError::usage(format!("{error} (from {})", settings.transcript.origin))
+                .hint(format!("known: {}", names().join(", ")))
+        })?;
+    if let Selected::Command(argv) = &transcript {
+        Filter::check(argv, workspace)?;
+    }
+    let timeout = settings.timeout.value;
+    Ok(Worker { agent, transcript, timeout: (!timeout.is_zero()).then_some(timeout) })
+}
+
+/// An agent that takes over, or that a hat names. Model, effort and dialect are the chosen agent's, not its.
+fn another(
+    name: &str,
+    asked: Origin,
+    settings: &Settings,
+    file: &FileLayer,
+    workspace: &Path,
+) -> Result<Worker, UserError> {
+    let mut own = settings.clone();
+    own.agent = Setting::new(name.to_owned(), asked);
+    own.command = Setting::new(None, Origin::Default);
+    own.model = Setting::new(None, Origin::Default);
+    own.effort = Setting::new(None, Origin::Default);
+    own.tools = Setting::new(Vec::new(), Origin::Default);
+    own.transcript = Setting::new(Choice::Auto, Origin::Default);
+    let Chosen { agent, .. } = choose(&own, file, super::foreign::Wishes::default(), workspace)?;
+    worker(agent, &mut own, file, workspace)
+}
+
+/// What flags and environment say. clap has read both; it cannot say which of them spoke.
+fn flags(args: &Run) -> Result<Layer, UserError> {
+    let environment = |name: &'static str| {
+        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+        Some(Setting::new(value, Origin::Environment(name)))
+    };
+    // Inside an agent of ralph the variable says who that agent is, not whom to run.
+    let inside = std::env::var_os("RALPH_RUN_ID").is_some();
+    let agent = match &args.agent {
+        Some(name) => Some(Setting::new(name.clone(), Origin::Flag("--agent"))),
+        None if args.agent_cmd.is_some() || inside => None,
+        None => environment("RALPH_AGENT"),
+    };
+    let transcript = match (&args.transcript, &args.transcript_cmd) {
+        (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
+        (None, Some(command)) => {
+            Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
+        }
+        (None, None) => {
+            environment("RALPH_TRANSCRIPT").map(|name| Setting::new(Choice::from(name.value.as_str()), name.origin))
+        }
+    };
+    if let Some(marker) = &args.completion
+        && (marker.trim().is_empty() || marker.contains('\n'))
+    {
+        return Err(UserError::usage("`--completion` must be one line that is not empty"));
+    }
+    let by_command = Origin::Flag("--agent-cmd");
+    let agent_command = args.agent_cmd.as_deref().map(command_line).transpose()?;
+    let (command, arguments) = agent_command
+        .and_then(|argv| argv.split_first().map(|(program, rest)| (Program(program.clone()), rest.to_vec())))
+        .map(|(program, rest)| (Setting::new(Some(program), by_command.clone()), Setting::new(rest, by_command)))
+        .unzip();
+    let flag = |name: &'static str| Origin::Flag(name);
+    Ok(Layer {
+        verify: (!args.verify.is_empty())
+            .then(|| Setting::new(args.verify.iter().map(Check::new).collect(), flag("--verify"))),
+        plan_file: args.plan_file.clone().map(|path| Setting::new(Some(path), flag("--plan-file"))),
+        min_iterations: args.min_iterations.map(|count| Setting::new(count, flag("--min-iterations"))),
+        confirmations: args.confirmations.map(|count| Setting::new(count, flag("--confirmations"))),
+        max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
+        max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
+        no_progress: args.no_progress.map(|count| Setting::new(OrOff(count), flag("--no-progress"))),
+        session: args.session.map(|session| Setting::new(session, flag("--session"))),
+        fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
+        agent,
+        command,
+        args: arguments,
+        model: args.model.clone().map(|value| Setting::new(Some(value), Origin::Flag("--model"))),
+        effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
+        tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
+        transcript,
+        pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
+        max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
+        max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
+        timeout: args.timeout.map(|value| Setting::new(value, Origin::Flag("--timeout"))),
+        idle_timeout: args.idle_timeout.map(|value| Setting::new(value, Origin::Flag("--idle-timeout"))),
+        completion_promise: args
+            .completion
+            .clone()
+            .map(|value| Setting::new(Some(OneLine(value)), Origin::Flag("--completion"))),
+        ..Layer::default()
+    })
+}
+
+/// A command line as an argument vector. What needs a shell gets one; everything else is run directly, so
+/// that a stop reaches the agent itself.
+fn command_line(text: &str) -> Result<Vec<String>, UserError> {
+    const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '~', '#', '\n'];
+    if text.contains(SHELL_SIGNS) && !text.trim().is_empty() {
+        return Ok(["sh", "-c", text].map(str::to_owned).to_vec());
+    }
+    words(text, "--agent-cmd")
+}
+
+fn words(text: &str, flag: &str) -> Result<Vec<String>, UserError> {
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(words),
+        Some(_) => {
+            Err(UserError::usage(format!("`{flag}` is empty")).hint("give a command, such as `'./my-agent.sh --fast'`"))
+        }
+        None => Err(UserError::usage(format!("`{flag}` has an open quote: {text}"))),
+    }
+}
+
+fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Path) -> Result<Source, UserError> {
+    if args.words.as_slice() == ["-"] {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map_err(|error| {
+            UserError::usage(format!("cannot read the prompt from standard input: {}", io_reason(&error)))
+        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| UserError::usage("the prompt on standard input is not UTF-8").hint("give it as UTF-8"))?;
+        return Ok(Source::Text { text, from: "standard input".to_owned() });
+    }
+    if let [only] = args.words.as_slice()
+        && Path::new(only).is_file()
+    {
+        return Err(UserError::usage(format!("`{only}` is a file, and its name alone is no prompt"))
+            .hint(format!("to read the prompt from it: `ralph run -P {only}`")));
+    }
+    if args.words.len() > 1 && args.words.iter().any(|word| word == "-") {
+        return Err(UserError::usage("`-` reads the prompt from standard input, and stands alone")
+            .hint("give either `-` or words"));
+    }
+    if !args.words.is_empty() {
+        return Ok(Source::Text { text: args.words.join(" "), from: "command line".to_owned() });
+    }
+    if let Some(path) = args.prompt_file.as_ref().or(settings.prompt_file.value.as_ref()) {
+        let source = Source::File(path.clone());
+        // A pipe can be read once only, and nobody may be at its other end the second time.
+        return match std::fs::metadata(path) {
+            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+                Ok(Source::Text { text: source.read()?, from: path.display().to_string() })
+            }
+            _ => Ok(source),
+        };
+    }
+    let usual = [workspace.join("PROMPT.md"), workspace.join(".ralph").join("PROMPT.md")];
+    if let Some(path) = usual.into_iter().find(|path| path.exists()) {
+        return Ok(Source::File(path));
+    }
+    match &agent.definition.own_prompt {
+        Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
+        None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
+            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
+            .hint("from a pipe: `… | ralph run -`")),
+    }
+}

@@ -1,0 +1,235 @@
+//! What a run has spent: tokens, money, calls. Pure; ralph knows no prices, only what agents and users say.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Usage;
+use crate::journal::{Cost, CostSource};
+
+/// Calls are counted over this long.
+const WINDOW: Duration = Duration::from_secs(3600);
+
+/// Tokens and money, as far as anybody says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: u64,
+    /// Money.
+    pub usd: f64,
+    /// Iterations that told no tokens.
+    pub uncounted: u32,
+    /// Iterations that told no cost.
+    pub unpriced: u32,
+    /// Iterations in all.
+    pub iterations: u32,
+    /// Some of the money is the agent's word.
+    pub reported: bool,
+    /// Some of the money was computed from the user's prices.
+    pub computed: bool,
+}
+
+impl Spent {
+    /// What one iteration spent.
+    pub fn of(usage: &Usage, cost: Option<Cost>) -> Self {
+        let tokens = usage.total_or_sum();
+        Self {
+            tokens: tokens.unwrap_or(0),
+            usd: cost.map_or(0.0, |cost| cost.usd),
+            uncounted: u32::from(tokens.is_none()),
+            unpriced: u32::from(cost.is_none()),
+            iterations: 1,
+            reported: cost.is_some_and(|cost| cost.source != CostSource::Computed),
+            computed: cost.is_some_and(|cost| cost.source != CostSource::Reported),
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(more.tokens),
+            usd: self.usd + more.usd,
+            uncounted: self.uncounted + more.uncounted,
+            unpriced: self.unpriced + more.unpriced,
+            iterations: self.iterations + more.iterations,
+            reported: self.reported || more.reported,
+            computed: self.computed || more.computed,
+        }
+    }
+
+    /// The money and how it is known; `None` when nobody told any.
+    pub const fn cost(&self) -> Option<Cost> {
+        let source = match (self.reported, self.computed) {
+            (false, false) => return None,
+            (true, false) => CostSource::Reported,
+            (false, true) => CostSource::Computed,
+            (true, true) => CostSource::Mixed,
+        };
+        Some(Cost { usd: self.usd, source })
+    }
+
+    /// The limit that is reached, in words.
+    pub fn over(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
+        if let Some(most) = max_tokens.filter(|&most| self.tokens >= most) {
+            return Some(format!("the limit of {most} tokens is reached ({} spent)", self.tokens));
+        }
+        let most = max_cost_usd.filter(|&most| self.usd >= most)?;
+        Some(format!("the limit of ${most:.2} is reached (${:.2} spent)", self.usd))
+    }
+
+    /// What the next iteration may add beyond a limit, by the average so far, in words.
+    pub fn expected_overshoot(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
+        let counted = u64::from(self.iterations - self.uncounted.min(self.iterations));
+        if let Some(most) = max_tokens
+            && let Some(average) = self.tokens.checked_div(counted)
+            && self.tokens + average > most
+        {
+            let over = self.tokens + average - most;
+            return Some(format!(
+                "{} of {most} tokens are spent; with about {average} more the next iteration may pass the limit by {over}",
+                self.tokens
+            ));
+        }
+        let priced = f64::from(self.iterations - self.unpriced.min(self.iterations));
+        let most = max_cost_usd.filter(|_| priced > 0.0)?;
+        let average = self.usd / priced;
+        let over = self.usd + average - most;
+        (over > 0.0).then(|| {
+            format!(
+                "${:.2} of ${most:.2} are spent; with about ${average:.2} more the next iteration may pass the limit by ${over:.2}",
+                self.usd
+            )
+        })
+    }
+}
+
+/// The user's own price list: model → prices. Names match exactly, or as the longest beginning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pricing(pub BTreeMap<String, Price>);
+
+/// Prices of one model, in dollars for a million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens sent.
+    pub input: f64,
+    /// Tokens written by the model.
+    pub output: f64,
+    /// Tokens read from a cache; as `input` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<f64>,
+    /// Tokens written to a cache; as `input` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+}
+
+impl Pricing {
+    /// What this usage cost: as reported, or computed from the list.
+    pub fn cost(&self, usage: &Usage) -> Option<Cost> {
+        if let Some(usd) = usage.cost_usd {
+            return Some(Cost { usd, source: CostSource::Reported });
+        }
+        let price = self.of(usage.model.as_deref()?)?;
+        let (prompt, completion) = (usage.prompt_tokens?, usage.completion_tokens?);
+        let cached = usage.cached_tokens.unwrap_or(0).min(prompt);
+        let written = usage.cache_write_tokens.unwrap_or(0).min(prompt - cached);
+        let plain = prompt - cached - written;
+        let part = |tokens: u64, price: f64| {
+            #[expect(clippy::cast_precision_loss, reason = "no one pays for 2^52 tokens")]
+            let tokens = tokens as f64;
+            tokens * price / 1e6
+        };
+        let usd = part(plain, price.input)
+            + part(cached, price.cached.unwrap_or(price.input))
+            + part(written, price.cache_write.unwrap_or(price.input))
+            + part(completion, price.output);
+        Some(Cost { usd, source: CostSource::Computed })
+    }
+
+    fn of(&self, model: &str) -> Option<Price> {
+        let known = self.0.iter().filter(|(name, _)| model.starts_with(name.as_str()));
+        known.max_by_key(|(name, _)| name.len()).map(|(_, price)| *price)
+    }
+}
+
+/// The starts of agents in the last hour.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(VecDeque<Duration>);
+
+impl Calls {
+    /// Another one, at this time of the run.
+    pub fn add(&mut self, now: Duration) {
+        self.0.push_back(now);
+    }
+
+    /// How long to wait before the next one.
+    pub fn wait(&mut self, most: u32, now: Duration) -> Duration {
+        while self.0.front().is_some_and(|&first| first + WINDOW <= now) {
+            self.0.pop_front();
+        }
+        let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
+        if self.0.len() < most {
+            return Duration::ZERO;
+        }
+        let frees = self.0[self.0.len() - most] + WINDOW;
+        frees.saturating_sub(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(prompt: u64, completion: u64) -> Usage {
+        Usage { prompt_tokens: Some(prompt), completion_tokens: Some(completion), ..Usage::default() }
+    }
+
+    #[test]
+    fn a_reported_cost_wins_and_the_rest_is_computed_from_the_users_prices() {
+        let price = Price { input: 2.0, output: 10.0, cached: Some(0.2), cache_write: None };
+        let pricing = Pricing(BTreeMap::from([("big".to_owned(), price), ("big-mini".to_owned(), Price::default())]));
+        let of = |model: &str| Usage {
+            model: Some(model.into()),
+            cached_tokens: Some(500_000),
+            ..usage(1_000_000, 100_000)
+        };
+        let cost = pricing.cost(&of("big-4")).unwrap();
+        assert!((cost.usd - (1.0 + 0.1 + 1.0)).abs() < 1e-9, "{cost:?}");
+        assert_eq!(cost.source, CostSource::Computed);
+        assert!(pricing.cost(&of("big-mini-2")).unwrap().usd.abs() < 1e-9, "the longest name counts");
+        assert_eq!(pricing.cost(&of("other")), None);
+        let reported = Usage { cost_usd: Some(0.5), ..of("big-4") };
+        assert_eq!(pricing.cost(&reported), Some(Cost { usd: 0.5, source: CostSource::Reported }));
+    }
+
+    #[test]
+    fn unknown_is_not_zero() {
+        let spent = Spent::of(&Usage::default(), None);
+        assert_eq!((spent.uncounted, spent.unpriced, spent.cost()), (1, 1, None));
+        assert_eq!(spent.over(Some(1), Some(0.01)), None);
+    }
+
+    #[test]
+    fn the_expected_overshoot_is_told_before_it_happens() {
+        let cost = Some(Cost { usd: 2.0, source: CostSource::Reported });
+        let spent = Spent::of(&usage(900, 100), cost).and(Spent::of(&usage(900, 100), cost));
+        assert!(spent.expected_overshoot(Some(2500), None).unwrap().contains("by 500"));
+        assert_eq!(spent.expected_overshoot(Some(3000), None), None);
+        assert!(spent.expected_overshoot(None, Some(5.0)).unwrap().contains("by $1.00"));
+        assert!(spent.over(Some(2000), None).is_some());
+    }
+
+    #[test]
+    fn calls_of_the_last_hour_are_counted() {
+        let mut calls = Calls::default();
+        let minutes = |count: u64| Duration::from_secs(count * 60);
+        calls.add(minutes(0));
+        calls.add(minutes(10));
+        assert_eq!(calls.wait(3, minutes(11)), Duration::ZERO);
+        assert_eq!(calls.wait(2, minutes(11)), minutes(49));
+        assert_eq!(calls.wait(2, minutes(60)), Duration::ZERO);
+    }
+}

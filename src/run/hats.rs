@@ -1,0 +1,197 @@
+//! Hats: roles that an agent wears in an iteration, chosen by events. Pure.
+//!
+//! Every hat has an inbox. An event goes to each hat that hears its topic, or, when none does, to those that hear
+//! everything. The hat whose oldest event came first is worn next, and gets all of its events at once.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::journal::Topic;
+use crate::signals::topics::fits;
+
+/// What begins a run when nothing else is configured.
+pub const STARTING_TOPIC: &str = "task.start";
+
+/// One role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hat {
+    /// How events and other hats call it.
+    pub id: String,
+    /// How people call it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Topics it hears.
+    pub triggers: Vec<String>,
+    /// Topics it may publish.
+    pub publishes: Vec<String>,
+    /// What the agent is told when it wears it.
+    pub instructions: String,
+    /// Which agent wears it; the run's own when absent.
+    pub agent: Option<String>,
+    /// How often it may be worn.
+    pub max_activations: Option<u32>,
+    /// What is published when it publishes nothing.
+    pub default_publishes: Option<String>,
+}
+
+/// All hats of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hats {
+    /// In the order of the file.
+    pub hats: Vec<Hat>,
+    /// The topic that begins the run.
+    pub starting_event: Option<String>,
+}
+
+impl Hats {
+    /// The hat of this id.
+    pub fn get(&self, id: &str) -> Option<&Hat> {
+        self.hats.iter().find(|hat| hat.id == id)
+    }
+
+    /// Who hears a topic: those that name it, else those that hear everything.
+    pub fn hearers(&self, topic: &str) -> Vec<&Hat> {
+        let by = |all: bool| -> Vec<&Hat> {
+            let hears = |hat: &&Hat| hat.triggers.iter().any(|pattern| (pattern == "*") == all && fits(pattern, topic));
+            self.hats.iter().filter(hears).collect()
+        };
+        let named = by(false);
+        if named.is_empty() { by(true) } else { named }
+    }
+
+    /// The topic that begins the run.
+    pub fn start(&self) -> &str {
+        self.starting_event.as_deref().unwrap_or(STARTING_TOPIC)
+    }
+}
+
+/// Where the hats stand: what is in their inboxes, and how often each was worn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Board {
+    inboxes: BTreeMap<String, Vec<Letter>>,
+    worn: BTreeMap<String, u32>,
+    next: u64,
+    /// The hat that was worn last.
+    last: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Letter {
+    number: u64,
+    #[serde(flatten)]
+    event: Topic,
+}
+
+/// The hat for the next iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worn {
+    /// Which.
+    pub hat: Hat,
+    /// What it was told.
+    pub events: Vec<Topic>,
+}
+
+/// What publishing came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Who hears it.
+    pub heard_by: Vec<String>,
+    /// What the publisher should know about it.
+    pub remark: Option<String>,
+}
+
+impl Board {
+    /// Puts an event into the inboxes. `by` is the hat that published it.
+    pub fn publish(&mut self, hats: &Hats, by: Option<&str>, event: &Topic) -> Delivery {
+        let mut heard_by = Vec::new();
+        for hat in hats.hearers(&event.topic) {
+            if hat.max_activations.is_some_and(|most| self.worn.get(&hat.id).copied().unwrap_or(0) >= most) {
+                continue;
+            }
+            let letter = Letter { number: self.next, event: event.clone() };
+            self.inboxes.entry(hat.id.clone()).or_default().push(letter);
+            heard_by.push(hat.id.clone());
+        }
+        self.next += 1;
+        let publisher = by.and_then(|id| hats.get(id));
+        let outside = publisher.filter(|hat| !hat.publishes.iter().any(|pattern| fits(pattern, &event.topic)));
+        let remark = match outside {
+            Some(hat) => {
+                let known = hat.publishes.join(", ");
+                Some(format!(
+                    "the hat {} published `{}`, which is not among its topics ({known}).",
+                    hat.id, event.topic
+                ))
+            }
+            None if heard_by.is_empty() => Some(format!("nobody hears the event `{}`.", event.topic)),
+            None => None,
+        };
+        Delivery { heard_by, remark }
+    }
+
+    /// The hat to wear next, with its events taken out of its inbox. `None`: nobody has been told anything.
+    pub fn wear(&mut self, hats: &Hats) -> Option<Worn> {
+        let oldest = |id: &String| self.inboxes[id].first().map_or(u64::MAX, |letter| letter.number);
+        let id = self.inboxes.keys().filter(|id| !self.inboxes[*id].is_empty()).min_by_key(|id| oldest(id))?.clone();
+        let letters = self.inboxes.remove(&id)?;
+        let hat = hats.get(&id)?.clone();
+        *self.worn.entry(id.clone()).or_default() += 1;
+        self.last = Some(id);
+        Some(Worn { hat, events: letters.into_iter().map(|letter| letter.event).collect() })
+    }
+
+    /// The hat that was worn last, once more: it published nothing that anybody hears.
+    pub fn again(&mut self, hats: &Hats) -> Option<Worn> {
+        let hat = hats.get(self.last.as_deref()?)?.clone();
+        *self.worn.entry(hat.id.clone()).or_default() += 1;
+        Some(Worn { hat, events: Vec::new() })
+    }
+
+    /// True when the hat that was just worn may be worn no more.
+    pub fn is_exhausted(&self, hat: &Hat) -> bool {
+        hat.max_activations.is_some_and(|most| self.worn.get(&hat.id).copied().unwrap_or(0) >= most)
+    }
+}
+
+impl Worn {
+    /// What the prompt says about it.
+    pub fn told(&self, all: &Hats) -> String {
+        let Self { hat, events } = self;
+        let mut text = format!("You wear the hat \"{}\".", hat.name);
+        if !hat.description.is_empty() {
+            let _ = write!(text, " {}", hat.description.trim());
+        }
+        text.push('\n');
+        if !hat.instructions.trim().is_empty() {
+            let _ = writeln!(text, "{}", hat.instructions.trim());
+        }
+        for event in events {
+            let _ = writeln!(text, "Event for you: {}{}", event.topic, payload(&event.payload));
+        }
+        let others = all.hats.iter().filter(|other| other.id != hat.id);
+        for other in others {
+            let _ = writeln!(text, "Another hat: {} hears {}.", other.name, other.triggers.join(", "));
+        }
+        if !hat.publishes.is_empty() {
+            let _ = writeln!(
+                text,
+                "When you have finished your part, publish one of {}: write an event tag with the attribute topic and \
+                 with what the next one needs to know between the tags, or run `ralph emit TOPIC 'words'`.",
+                hat.publishes.join(", ")
+            );
+        }
+        text
+    }
+}
+
+fn payload(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+#[cfg(test)]
+#[path = "hats_tests.rs"]
+mod tests;

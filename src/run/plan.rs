@@ -1,0 +1,90 @@
+//! Everything a run is made of. The commands put it together; the loop only reads it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::budget::Pricing;
+use super::decide::Policy;
+use super::hats::Hats;
+use super::prompt::Source;
+use super::sessions;
+use super::verify::Check;
+use crate::agent::Agent;
+use crate::process::Clocks;
+use crate::signals::promise::Rule;
+use crate::transcript::Selected;
+
+/// Everything a run is made of.
+pub struct Plan {
+    /// Who does the work: first the one that was chosen, then those that can take over, then those that only hats name.
+    pub crew: Vec<Worker>,
+    /// How many after the first can take over.
+    pub substitutes: usize,
+    /// Where.
+    pub workspace: PathBuf,
+    /// On what.
+    pub prompt: Source,
+    /// When it is done.
+    pub rule: Rule,
+    /// What is allowed.
+    pub policy: Policy,
+    /// The clocks of one iteration.
+    pub clocks: Clocks,
+    /// What its output is connected to.
+    pub screen: Screen,
+    /// What becomes of processes that an agent leaves behind.
+    pub left_behind: LeftBehind,
+    /// The longest line that is handed on in one part.
+    pub line_cap: usize,
+    /// Things to tell at the start, such as warnings of the configuration.
+    pub notices: Vec<String>,
+    /// Commands that must agree with a claim.
+    pub verify: Vec<Check>,
+    /// A task list whose open items veto a claim.
+    pub plan_file: Option<PathBuf>,
+    /// The only paths that may change; all of them when empty.
+    pub allowed_paths: Vec<String>,
+    /// Whether sessions go on.
+    pub session: sessions::Policy,
+    /// Roles, when there are any.
+    pub hats: Hats,
+    /// The user's own prices.
+    pub pricing: Pricing,
+    /// The most starts of an agent in an hour.
+    pub calls_per_hour: Option<u32>,
+}
+
+/// One agent of the crew, and how its output is read.
+pub struct Worker {
+    /// The agent.
+    pub agent: Agent,
+    /// What reads its output.
+    pub transcript: Selected,
+    /// The most time for one of its iterations.
+    pub timeout: Option<Duration>,
+}
+
+impl Plan {
+    /// The one that was chosen.
+    pub fn chosen(&self) -> &Worker {
+        &self.crew[0]
+    }
+}
+
+/// What an agent's output is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screen {
+    /// Pipes: standard output and standard error stay apart.
+    Pipes,
+    /// A terminal of its own, as large as the user's.
+    Terminal,
+}
+
+/// What becomes of processes that an agent leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftBehind {
+    /// They are stopped, and named.
+    Stop,
+    /// They go on, and are named.
+    Leave,
+}

@@ -1,0 +1,310 @@
+//! Did anything move? Looks at the working directory before and after an iteration: HEAD, changed and untracked files,
+//! or file fingerprints where there is no repository. It only reads, and never takes git's locks.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::process::{Environment, Invocation, capture};
+
+/// Git answers within this, or is not asked.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The most that git's answer may be.
+const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
+/// Files beyond this are not looked at.
+const MOST_FILES: usize = 20_000;
+/// So much is read of changed files in all; beyond it they are known by size and time.
+const MOST_READ: u64 = 64 * 1024 * 1024;
+/// What is never progress: ralph's own directory, and where others keep what they can make again.
+const IGNORED: [&str; 5] = [".ralph", ".git", "node_modules", "target", ".agent/events.jsonl"];
+
+/// How the working directory was at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The repositories, by their place.
+    repositories: BTreeMap<PathBuf, Repository>,
+    /// Files that differ from the last commit, or all files where there is no repository: path → fingerprint.
+    files: BTreeMap<PathBuf, u64>,
+    /// False when nothing could be seen at all.
+    seen: bool,
+    /// How much was read of changed files.
+    read: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Repository {
+    head: Option<String>,
+}
+
+/// What differs between two moments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Files that are different now.
+    pub files: Vec<String>,
+    /// Commits, newest first.
+    pub commits: Vec<String>,
+    /// HEAD before, of the repository of the working directory.
+    pub head_before: Option<String>,
+    /// HEAD after.
+    pub head_after: Option<String>,
+    /// `None`: nobody can see.
+    pub moved: Option<bool>,
+}
+
+impl Snapshot {
+    /// Looks at a working directory.
+    pub async fn take(workspace: &Path) -> Self {
+        let mut snapshot = Self::default();
+        if let Some(top) = repository_of(workspace).await {
+            snapshot.add_repository(&top, workspace).await;
+            return snapshot;
+        }
+        let children = repositories_below(workspace);
+        for repository in &children {
+            snapshot.add_repository(repository, workspace).await;
+        }
+        snapshot.add_files(workspace, &children);
+        snapshot
+    }
+
+    /// One number for the whole of it.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for (path, repository) in &self.repositories {
+            (path, &repository.head).hash(&mut hasher);
+        }
+        self.files.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Files and commits since an earlier moment.
+    pub async fn since(&self, before: &Self) -> Change {
+        let mut change = Change::default();
+        if !self.seen || !before.seen {
+            return change;
+        }
+        let differs = |(path, print): &(&PathBuf, &u64)| before.files.get(*path) != Some(print);
+        let mut files: Vec<PathBuf> = self.files.iter().filter(differs).map(|(path, _)| path.clone()).collect();
+        let gone = before.files.keys().filter(|path| !self.files.contains_key(*path));
+        files.extend(gone.cloned());
+        for (index, (place, now)) in self.repositories.iter().enumerate() {
+            let was = before.repositories.get(place).and_then(|repository| repository.head.clone());
+            if index == 0 {
+                (change.head_before, change.head_after) = (was.clone(), now.head.clone());
+            }
+            if let Some(head) = now.head.as_ref().filter(|head| Some(*head) != was.as_ref()) {
+                change.commits.extend(commits(place, was.as_deref(), head).await);
+                files.extend(committed_files(place, was.as_deref(), head).await);
+            }
+        }
+        files.sort();
+        files.dedup();
+        change.moved = Some(self.repositories != before.repositories || self.files != before.files);
+        change.files = files.into_iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        change
+    }
+
+    async fn add_repository(&mut self, top: &Path, workspace: &Path) {
+        let head = git(top, &["rev-parse", "--verify", "--quiet", "HEAD"]).await;
+        let head = head.map(|said| String::from_utf8_lossy(&said).trim().to_owned()).filter(|head| !head.is_empty());
+        self.repositories.insert(top.to_owned(), Repository { head });
+        let Some(status) = git(top, &["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).await
+        else {
+            return;
+        };
+        self.seen = true;
+        for entry in status.split(|&byte| byte == 0).filter(|entry| entry.len() > 3) {
+            let path = Path::new(std::ffi::OsStr::from_bytes(&entry[3..]));
+            if self.files.len() >= MOST_FILES || is_ignored(path) {
+                continue;
+            }
+            let mut hasher = DefaultHasher::new();
+            entry[..2].hash(&mut hasher);
+            self.content(&top.join(path)).hash(&mut hasher);
+            let shown = top.join(path);
+            let shown = shown.strip_prefix(workspace).map_or_else(|_| path.to_owned(), Path::to_owned);
+            self.files.insert(shown, hasher.finish());
+        }
+    }
+
+    /// A number for what is in a file: a touch alone is no progress.
+    fn content(&mut self, path: &Path) -> u64 {
+        let Ok(metadata) = std::fs::symlink_metadata(path) else { return 0 };
+        let mut hasher = DefaultHasher::new();
+        if metadata.is_symlink() {
+            std::fs::read_link(path).ok().hash(&mut hasher);
+        } else if metadata.is_file() && self.read + metadata.len() <= MOST_READ {
+            self.read += metadata.len();
+            std::fs::read(path).unwrap_or_default().hash(&mut hasher);
+        } else {
+            return size_and_time(path);
+        }
+        hasher.finish()
+    }
+
+    /// All files outside of the given repositories, up to the bound.
+    fn add_files(&mut self, workspace: &Path, except: &[PathBuf]) {
+        let mut directories = vec![workspace.to_owned()];
+        let mut entries_left = 2 * MOST_FILES;
+        while let Some(directory) = directories.pop() {
+            let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+            self.seen = true;
+            for entry in entries.flatten() {
+                if entries_left == 0 {
+                    return;
+                }
+                entries_left -= 1;
+                let path = entry.path();
+                let Ok(relative) = path.strip_prefix(workspace) else { continue };
+                let Ok(kind) = entry.file_type() else { continue };
+                if is_ignored(relative) || except.contains(&path) {
+                    continue;
+                }
+                if kind.is_dir() {
+                    directories.push(path);
+                } else if self.files.len() < MOST_FILES {
+                    self.files.insert(relative.to_owned(), size_and_time(&path));
+                }
+            }
+        }
+    }
+}
+
+fn is_ignored(path: &Path) -> bool {
+    IGNORED.iter().any(|ignored| path.starts_with(ignored))
+}
+
+/// A number for a file that is not read.
+fn size_and_time(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if let Ok(metadata) = std::fs::symlink_metadata(path) {
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        (metadata.len(), modified).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The top of the repository that a directory belongs to.
+async fn repository_of(directory: &Path) -> Option<PathBuf> {
+    let inside = directory.ancestors().any(|parent| parent.join(".git").exists());
+    if !inside {
+        return None;
+    }
+    let said = git(directory, &["rev-parse", "--show-toplevel"]).await?;
+    let said = said.strip_suffix(b"\n").unwrap_or(&said);
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(said)))
+}
+
+/// Repositories right below a directory that is none itself.
+fn repositories_below(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut found: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join(".git").exists()).collect();
+    found.sort();
+    found
+}
+
+async fn commits(top: &Path, before: Option<&str>, head: &str) -> Vec<String> {
+    let range = before.map_or_else(|| head.to_owned(), |before| format!("{before}..{head}"));
+    let said = git(top, &["log", "--max-count=50", "--format=%h %s", &range]).await.unwrap_or_default();
+    String::from_utf8_lossy(&said).lines().map(str::to_owned).collect()
+}
+
+async fn committed_files(top: &Path, before: Option<&str>, head: &str) -> Vec<PathBuf> {
+    let said = match before {
+        Some(before) => git(top, &["diff", "--name-only", "-z", "--no-renames", before, head]).await,
+        None => git(top, &["ls-tree", "-r", "--name-only", "-z", head]).await,
+    };
+    let said = said.unwrap_or_default();
+    let paths = said.split(|&byte| byte == 0).filter(|path| !path.is_empty());
+    paths.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).collect()
+}
+
+/// Asks git something; `None` when it cannot answer.
+async fn git(directory: &Path, args: &[&str]) -> Option<Vec<u8>> {
+    let set = [("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")].map(|(name, value)| (name.into(), value.into())).to_vec();
+    let remove = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"].map(str::to_owned).to_vec();
+    let invocation = Invocation {
+        args: args.iter().map(Into::into).collect(),
+        env: Environment { set, remove },
+        ..Invocation::new("git", directory)
+    };
+    let said = capture(invocation, PATIENCE, LONGEST_ANSWER).await.ok()?;
+    said.success().then_some(said.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(directory: &Path, args: &[&str]) {
+        let status = std::process::Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
+            .args(args)
+            .current_dir(directory)
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{args:?}: {}", String::from_utf8_lossy(&status.stderr));
+    }
+
+    fn write(directory: &Path, name: &str, text: &str) {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_dirty_tree_is_no_progress_until_it_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        run(&place, &["init", "-q"]);
+        write(&place, "a", "one");
+        run(&place, &["add", "."]);
+        run(&place, &["commit", "-qm", "first"]);
+        write(&place, "a", "dirty");
+        write(&place, "new", "untracked");
+        write(&place, ".ralph/runs/x", "journal");
+        let before = Snapshot::take(&place).await;
+        let same = Snapshot::take(&place).await.since(&before).await;
+        assert_eq!((same.moved, same.files.len()), (Some(false), 0));
+        write(&place, "a", "dirtier");
+        write(&place, ".ralph/runs/x", "more journal");
+        let changed = Snapshot::take(&place).await.since(&before).await;
+        assert_eq!((changed.moved, changed.files), (Some(true), vec!["a".to_owned()]));
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_progress_and_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        run(&place, &["init", "-q"]);
+        write(&place, "src/a", "one");
+        let before = Snapshot::take(&place).await;
+        run(&place, &["add", "."]);
+        run(&place, &["commit", "-qm", "Begin"]);
+        let change = Snapshot::take(&place.join("src")).await.since(&before).await;
+        assert_eq!(change.moved, Some(true));
+        assert!(change.commits[0].ends_with(" Begin"), "{change:?}");
+        assert!(change.files.contains(&"src/a".to_owned()), "{change:?}");
+        assert!(change.head_before.is_none() && change.head_after.is_some());
+    }
+
+    #[tokio::test]
+    async fn without_a_repository_files_are_compared_and_repositories_below_are_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        write(&place, "plain", "one");
+        write(&place, "inner/a", "one");
+        run(&place.join("inner"), &["init", "-q"]);
+        let before = Snapshot::take(&place).await;
+        assert_eq!(Snapshot::take(&place).await.since(&before).await.moved, Some(false));
+        write(&place, "inner/a", "two");
+        let change = Snapshot::take(&place).await.since(&before).await;
+        assert_eq!((change.moved, change.files), (Some(true), vec!["inner/a".to_owned()]));
+        write(&place, "plain", "two");
+        let change = Snapshot::take(&place).await.since(&before).await;
+        assert_eq!(change.files, ["inner/a", "plain"]);
+    }
+}
