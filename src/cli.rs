@@ -81,8 +81,8 @@ pub struct Run {
     #[arg(short = 'P', long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
 
-    /// The agent to run: a name that `ralph agents` shows, `auto` for the first that is installed, or `custom` for the
-    /// command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
+    /// The agent to run: a name that `ralph agents` shows, `driver:NAME`, `script:NAME` or the path of such a file, `auto`
+    /// for the first that is installed, or `custom` for the command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
@@ -166,6 +166,18 @@ pub struct Run {
     /// [default: fresh].
     #[arg(long, value_name = "HOW", value_parser = session)]
     pub session: Option<SessionChoice>,
+
+    /// Start a fresh session each time, also where the driver contract would go on with the last one.
+    #[arg(long, conflicts_with = "session")]
+    pub no_continue: bool,
+
+    /// Show a driver's output as it comes, which is what happens anyway where the driver can.
+    #[arg(long, conflicts_with = "no_live")]
+    pub live: bool,
+
+    /// Use a driver's plain command, and show its output with ralph's own view.
+    #[arg(long)]
+    pub no_live: bool,
 
     /// Agents that take over while the chosen one is limited or locked out.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

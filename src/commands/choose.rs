@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{foreign, runtime};
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
-    self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
+    self, Agent, By, Catalog, Entry, Live, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
 };
 use crate::config::{Adapter, FileLayer, Origin, PromptMode, Setting, Settings};
 use crate::error::UserError;
@@ -28,11 +28,11 @@ pub struct Chosen {
 pub fn choose(
     settings: &Settings,
     file: &FileLayer,
-    contract: foreign::Wishes,
+    live: Live,
     workspace: &Path,
 ) -> Result<Chosen, UserError> {
     let wishes = |name: &str| options(settings, &file.adapter(name));
-    if let Some(chosen) = foreign::choose(settings, &wishes, contract, workspace)? {
+    if let Some(chosen) = foreign::choose(settings, &wishes, live, workspace)? {
         return Ok(chosen);
     }
     let custom = |argv: &[String], prompt| {

@@ -13,9 +13,10 @@ use crate::agent::driver::{Driver, tools};
 use crate::agent::script::Script;
 use crate::agent::{Agent, Catalog, Contract, Foreign, Live, Options, Source, Turn, conformance, foreign};
 use crate::config::ralphrc::{Assignment, Assignments};
-use crate::config::{Layer, Origin, Setting, Settings, bash_config, ralphrc};
+use crate::config::{Layer, OrOff, Origin, SessionChoice, Setting, Settings, bash_config, ralphrc};
 use crate::error::{UserError, io_reason};
 use crate::process::{self, Invocation};
+use crate::run::decide::Permission;
 use crate::run::start_error;
 use crate::signals::promise::Match;
 
@@ -23,25 +24,10 @@ use crate::signals::promise::Match;
 const RALPHRC: [&str; 2] = [".ralph/.ralphrc", ".ralphrc"];
 /// The configuration of agent scripts, in the order in which it is looked for.
 const CONFIG: [&str; 2] = [".ralph/config", "config"];
-
-/// What the flags say about drivers.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Wishes {
-    /// Whether output is wanted as it comes.
-    pub live: Live,
-    /// Whether sessions go on.
-    pub continuity: Continuity,
-}
-
-/// Whether sessions go on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Continuity {
-    /// As the contract and its configuration say.
-    #[default]
-    Usual,
-    /// `--no-continue`, or fresh sessions by the user's own word.
-    Off,
-}
+/// The plan of the driver contract, in the order in which it is looked for.
+const PLANS: [&str; 2] = [".ralph/@fix_plan.md", "@fix_plan.md"];
+/// Whether sessions go on: the public name, and the contract's own.
+const CONTINUITY: [&str; 2] = ["SESSION_CONTINUITY", "CLAUDE_USE_CONTINUE"];
 
 /// A configuration of another loop.
 struct Read {
@@ -149,7 +135,7 @@ fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserErro
 pub fn choose(
     settings: &Settings,
     options: &dyn Fn(&str) -> Options,
-    wishes: Wishes,
+    live: Live,
     workspace: &Path,
 ) -> Result<Option<Chosen>, UserError> {
     let Some(Found { contract, name, path, origin }) = find(settings, workspace)? else { return Ok(None) };
@@ -162,8 +148,8 @@ pub fn choose(
             Contract::of(&functions).map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?
         }
     };
-    let (globals, exports, mut notices) = variables(contract, settings, wishes, &name, &path, workspace)?;
-    let foreign = Foreign { contract, path: path.clone(), globals, exports, live: wishes.live };
+    let (globals, exports, mut notices) = variables(contract, settings, live, &name, &path, workspace)?;
+    let foreign = Foreign { contract, path: path.clone(), globals, exports, live };
     let mut agent = foreign.clone().agent(&name, options(&name));
     let environment = agent.environment(&Turn::new("", workspace));
     runtime.block_on(async {
@@ -233,13 +219,13 @@ pub type Variables = (Vec<(String, String)>, Vec<(String, String)>, Vec<String>)
 pub fn variables(
     contract: Contract,
     settings: &Settings,
-    wishes: Wishes,
+    live: Live,
     name: &str,
     path: &Path,
     workspace: &Path,
 ) -> Result<Variables, UserError> {
     match contract {
-        Contract::Driver => driver_variables(settings, wishes, name, workspace),
+        Contract::Driver => driver_variables(settings, live, name, workspace),
         Contract::Script => script_variables(path, workspace),
     }
 }
@@ -247,7 +233,7 @@ pub fn variables(
 /// The variables that a driver finds set: its contract's defaults, `.ralphrc`, the environment, the flags.
 fn driver_variables(
     settings: &Settings,
-    wishes: Wishes,
+    live: Live,
     name: &str,
     workspace: &Path,
 ) -> Result<Variables, UserError> {
@@ -272,7 +258,7 @@ fn driver_variables(
     let format = value(&["CLAUDE_OUTPUT_FORMAT"], "json");
     let format = one_of("CLAUDE_OUTPUT_FORMAT", format, &["json", "text"])?;
     // A text has no lines to filter.
-    let format = if wishes.live == Live::Wanted { "json".to_owned() } else { format };
+    let format = if live == Live::Wanted { "json".to_owned() } else { format };
     let modes = ["auto", "acceptEdits", "bypassPermissions", "default", "dontAsk", "plan"];
     let mode = value(&["CLAUDE_PERMISSION_MODE"], "bypassPermissions");
     let mode = one_of("CLAUDE_PERMISSION_MODE", mode, &modes)?;
@@ -280,8 +266,13 @@ fn driver_variables(
         [] => value(&["ALLOWED_TOOLS", "CLAUDE_ALLOWED_TOOLS"], tools::DEFAULT),
         wanted => wanted.join(","),
     };
-    let usual = value(&["SESSION_CONTINUITY", "CLAUDE_USE_CONTINUE"], "true");
-    let goes_on = wishes.continuity == Continuity::Usual && usual == "true";
+    let usual = value(&CONTINUITY, "true");
+    // The user's own word comes before the contract's.
+    let goes_on = match (&settings.session.origin, settings.session.value) {
+        (Origin::Default | Origin::Contract(_), _) => usual == "true",
+        (_, SessionChoice::Fresh) => false,
+        (_, SessionChoice::Resume | SessionChoice::ResumeUntil(_)) => true,
+    };
     let own = read.as_ref().map_or_else(|| RALPHRC[1].to_owned(), |read| read.path.display().to_string());
     let mut globals: Vec<(String, String)> = read.iter().flat_map(|read| &read.values.all).map(pair).collect();
     let promised = [
@@ -342,17 +333,55 @@ fn warnings(read: Option<&Read>) -> Vec<String> {
 pub fn layer(agent: &Agent, workspace: &Path) -> Result<Layer, UserError> {
     match agent.foreign.as_ref().map(|foreign| foreign.contract) {
         None => Ok(Layer::default()),
-        Some(Contract::Driver) => Ok(driver_layer(Read::ralphrc(workspace)?.as_ref())),
+        Some(Contract::Driver) => Ok(driver_layer(Read::ralphrc(workspace)?.as_ref(), workspace)),
         Some(Contract::Script) => Ok(script_layer(Read::config(workspace)?.as_ref())),
     }
 }
 
-fn driver_layer(read: Option<&Read>) -> Layer {
+fn driver_layer(read: Option<&Read>, workspace: &Path) -> Layer {
     let minutes = |text: &str| text.parse::<u64>().ok().map(|minutes| Duration::from_secs(minutes * 60));
+    let hours = |text: &str| text.parse::<u64>().ok().map(|hours| Duration::from_secs(hours * 3600));
+    let count = |text: &str| text.parse::<u32>().ok().filter(|&count| count > 0);
+    let by_contract = Origin::Contract(Contract::Driver.word());
+    let plan = PLANS.iter().map(PathBuf::from).find(|path| workspace.join(path).is_file());
+    let environment = CONTINUITY.iter().find_map(|&name| {
+        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+        Some(Setting::new(sessions(&value), Origin::Environment(name)))
+    });
+    let named = CONTINUITY.iter().find_map(|name| read?.setting(name, |text| Some(sessions(text))));
     Layer {
         timeout: read.and_then(|read| read.setting("CLAUDE_TIMEOUT_MINUTES", minutes)),
         prompt_file: read.and_then(|read| read.setting("PROMPT_FILE", |text| Some(Some(PathBuf::from(text))))),
+        session: environment.or(named).or(Some(Setting::new(SessionChoice::Resume, by_contract.clone()))),
+        session_expiry: read.and_then(|read| read.setting("SESSION_EXPIRY_HOURS", hours)),
+        permission: read
+            .and_then(|read| read.setting("PERMISSION_DENIAL_MODE", permission))
+            .or(Some(Setting::new(Permission::Continue, by_contract.clone()))),
+        no_progress: read
+            .and_then(|read| read.setting("CB_NO_PROGRESS_THRESHOLD", |text| text.parse().ok().map(OrOff)))
+            .or(Some(Setting::new(OrOff(3), by_contract.clone()))),
+        calls_per_hour: read
+            .and_then(|read| read.setting("MAX_CALLS_PER_HOUR", |text| count(text).map(Some)))
+            .or(Some(Setting::new(Some(100), by_contract.clone()))),
+        plan_file: read
+            .and_then(|read| read.setting("FIX_PLAN_FILE", |text| Some(Some(PathBuf::from(text)))))
+            .or_else(|| plan.map(|path| Setting::new(Some(path), by_contract.clone()))),
+        // A claim must be made twice in a row.
+        confirmations: Some(Setting::new(2, by_contract)),
         ..Layer::default()
+    }
+}
+
+fn sessions(text: &str) -> SessionChoice {
+    if text == "true" { SessionChoice::Resume } else { SessionChoice::Fresh }
+}
+
+fn permission(text: &str) -> Option<Permission> {
+    match text {
+        "continue" => Some(Permission::Continue),
+        "halt" => Some(Permission::Halt),
+        "threshold" => Some(Permission::Threshold),
+        _ => None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::choose::{Chosen, choose};
-use crate::agent::{Agent, Source as DefinedBy, Turn};
+use super::foreign;
+use crate::agent::{Agent, Live, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
     self, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
@@ -33,8 +34,11 @@ pub struct Planned {
 /// Puts everything together; the agent is not started yet.
 pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let mut settings = flags(args)?.over(file.layer.clone()).settle();
-    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, super::foreign::Wishes::default(), &workspace)?;
+    let said = flags(args)?.over(file.layer.clone());
+    let live = if args.no_live { Live::Off } else { Live::Wanted };
+    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, live, &workspace)?;
+    // What the configuration of another loop says comes after the user's own words.
+    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
     let prompt = prompt_source(args, &settings, &agent, &workspace)?;
     process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
@@ -138,7 +142,7 @@ fn another(
     own.effort = Setting::new(None, Origin::Default);
     own.tools = Setting::new(Vec::new(), Origin::Default);
     own.transcript = Setting::new(Choice::Auto, Origin::Default);
-    let Chosen { agent, .. } = choose(&own, file, super::foreign::Wishes::default(), workspace)?;
+    let Chosen { agent, .. } = choose(&own, file, Live::Wanted, workspace)?;
     worker(agent, &mut own, file, workspace)
 }
 
@@ -185,7 +189,11 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
         max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
         no_progress: args.no_progress.map(|count| Setting::new(OrOff(count), flag("--no-progress"))),
-        session: args.session.map(|session| Setting::new(session, flag("--session"))),
+        session: match (args.session, args.no_continue) {
+            (Some(session), _) => Some(Setting::new(session, flag("--session"))),
+            (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),
+            (None, false) => None,
+        },
         fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
         agent,
         command,

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::foreign::{self, Wishes};
+use super::foreign;
 use super::trust::{self, Standing};
 use super::runtime;
 use crate::agent::conformance::{self, Grade};
 use crate::agent::foreign::{find, list, no_such};
-use crate::agent::{Contract, Foreign};
+use crate::agent::{Contract, Foreign, Live};
 use crate::cli::{Check, New};
 use crate::config::{Settings, Trust};
 use crate::error::{UserError, exit_code, io_reason};
@@ -134,8 +134,8 @@ pub fn check(args: &Check, settings: &Settings, workspace: &Path) -> Result<(Str
             .map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?,
     };
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (globals, exports, _) = foreign::variables(contract, settings, Wishes::default(), &name, &path, workspace)?;
-    let foreign = Foreign { contract, path: path.clone(), globals, exports, live: crate::agent::Live::Wanted };
+    let (globals, exports, _) = foreign::variables(contract, settings, Live::Wanted, &name, &path, workspace)?;
+    let foreign = Foreign { contract, path: path.clone(), globals, exports, live: Live::Wanted };
     let points = runtime.block_on(conformance::check(&foreign, workspace))?;
     let mut report = format!("{} `{}`\n", contract.word(), path.display());
     for point in &points {

@@ -4,6 +4,7 @@
 
 mod bench;
 pub mod budget;
+mod contract;
 mod casting;
 pub mod control;
 mod coordinator;

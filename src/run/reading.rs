@@ -8,6 +8,7 @@ use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Tag, Us
 use crate::process::{Exit, Line, Lines};
 use crate::signals::promise::{Heard, Rule, Watch};
 use crate::signals::stall::Stall;
+use crate::signals::status_block::{self, StatusBlock};
 use crate::transcript::{Adapter, Context, PLAIN, RTF1, Selected, auto};
 
 /// More plain lines than this in one burst are a flood.
@@ -88,6 +89,7 @@ pub struct Reading {
     messages: Messages,
     watch: Watch,
     stall: Stall,
+    status: status_block::Watch,
     switched: bool,
     line_cap: usize,
     stdout: Lines,
@@ -110,6 +112,7 @@ impl Reading {
             messages,
             watch: Watch::new(rule.clone(), messages),
             stall: Stall::default(),
+            status: status_block::Watch::default(),
             switched: false,
             line_cap,
             stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
@@ -182,8 +185,8 @@ impl Reading {
     }
 
     /// What it all came to.
-    pub fn end(self) -> (Tally, Heard, Stall) {
-        (self.tally, self.watch.end(), self.stall)
+    pub fn end(self) -> (Tally, Heard, Stall, Option<StatusBlock>) {
+        (self.tally, self.watch.end(), self.stall, self.status.end())
     }
 
     /// The output speaks another dialect: its messages, and its authority, are that one's. The adapter says so, not an
@@ -203,6 +206,7 @@ impl Reading {
             if from == Stream::Stdout {
                 self.watch.see(event);
                 self.stall.see(event, self.messages);
+                self.status.see(event);
             }
             self.tally.see(from, event);
         }

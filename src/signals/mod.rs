@@ -1,6 +1,7 @@
 //! What events mean to the loop. Pure: no I/O, no clock.
 
 pub mod appeal;
+pub mod denial;
 pub mod markdown;
 pub mod plan;
 pub mod promise;

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Signal;
 use crate::event::{Event, Tag};
 
 /// Begins a block.
@@ -66,6 +67,24 @@ impl StatusBlock {
         }
     }
 
+    /// What the agent says to the loop, when a block stands beside its other words. An explicit `EXIT_SIGNAL` beats them.
+    pub fn over(&self, signal: Option<Signal>) -> Option<Signal> {
+        let explicit = self.exit_signal.is_some();
+        match (self.claim(), signal) {
+            (Claim::Done, None | Some(Signal::NearMiss { .. })) => Some(done(explicit)),
+            (Claim::Done, Some(_)) if explicit => Some(done(explicit)),
+            (Claim::NotDone, Some(Signal::Complete { marker })) => {
+                let reason = "the status block says that the work goes on".to_owned();
+                Some(Signal::NearMiss { line: marker.clone(), marker, reason })
+            }
+            (Claim::Blocked, None | Some(Signal::NearMiss { .. } | Signal::Complete { .. })) => {
+                let reason = self.recommendation.clone().unwrap_or_else(|| "the status block says `BLOCKED`".to_owned());
+                Some(Signal::Blocked { reason })
+            }
+            (_, signal) => signal,
+        }
+    }
+
     fn take(&mut self, key: &str, value: &str) {
         let word = || value.split_whitespace().next().map(str::to_ascii_uppercase);
         match key {
@@ -85,6 +104,10 @@ impl StatusBlock {
             _ => {}
         }
     }
+}
+
+fn done(explicit: bool) -> Signal {
+    Signal::Complete { marker: if explicit { "EXIT_SIGNAL: true" } else { "STATUS: COMPLETE" }.to_owned() }
 }
 
 /// The last block in a text.
@@ -205,6 +228,22 @@ mod tests {
         ] {
             assert_eq!(last_in(&format!("{BEGIN}\n{lines}\n{END}")).unwrap().claim(), claim, "{lines}");
         }
+    }
+
+    #[test]
+    fn a_block_beats_the_markers_beside_it() {
+        let complete = || Some(Signal::Complete { marker: "m".to_owned() });
+        let replan = || Some(Signal::Replan { marker: "r".to_owned() });
+        let over = |lines: &str, signal| last_in(&format!("{BEGIN}\n{lines}")).unwrap().over(signal);
+        let done = Some(Signal::Complete { marker: "EXIT_SIGNAL: true".to_owned() });
+        assert_eq!(over("EXIT_SIGNAL: true", None), done);
+        assert_eq!(over("EXIT_SIGNAL: true", replan()), done);
+        assert_eq!(over("STATUS: COMPLETE", replan()), replan());
+        assert!(matches!(over("EXIT_SIGNAL: false", complete()), Some(Signal::NearMiss { .. })));
+        assert_eq!(over("EXIT_SIGNAL: false", replan()), replan());
+        assert_eq!(over("WORK_TYPE: X", complete()), complete());
+        let blocked = over("STATUS: BLOCKED\nEXIT_SIGNAL: false\nRECOMMENDATION: a key", None);
+        assert_eq!(blocked, Some(Signal::Blocked { reason: "a key".to_owned() }));
     }
 
     #[test]
