@@ -275,7 +275,7 @@ impl Bench {
         let body = lines.map(|line| format!("printf '%s\\n' '{line}'\n")).concat();
         let path = self.path.join("bin").join(name);
         let write = || {
-            std::fs::write(&path, format!("#!/bin/sh\ncat > {heard}\n{body}"))?;
+            std::fs::write(&path, format!("#!/bin/sh\n/bin/cat > {heard}\n{body}"))?;
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
         };
         write().map_err(|error| self.broken(&error))

@@ -189,6 +189,8 @@ async fn learn(
     } else if !wanted.is_empty() {
         notices.push(format!("the list of tools is ignored: {} cannot be limited to tools", facts.display_name));
     }
+    // The hooks find them in a variable; on the command line they stand by the driver's own word.
+    agent.options.tools.clear();
     let (minimum, _) = driver.metadata().await?;
     agent.definition.permission_help = Some(driver.denial_help().await?);
     agent.definition.name.clone_from(&facts.display_name);

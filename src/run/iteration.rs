@@ -93,6 +93,8 @@ pub struct Played {
     pub answered: bool,
     /// How its process ended.
     pub process: Ended,
+    /// True when a failure is only assumed, because the dialect's terminal event did not come.
+    pub assumed: bool,
 }
 
 /// Leaves at once: the third Unix signal.
@@ -292,6 +294,7 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         Some(block) => block.over(signal),
         None => signal,
     };
+    let assumed = tally.assumed;
     let answered = tally.answered || tally.tools > 0;
     let judgement = judge(&tally, authority, ended, &Zoned::now());
     let receipt = Receipt {
@@ -318,5 +321,5 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         denied: tally.denied,
         ..Report::default()
     };
-    Played { report, receipt, suspended: Duration::ZERO, heard, work: stall.work(), answered, process: ended.clone() }
+    Played { report, receipt, suspended: Duration::ZERO, heard, work: stall.work(), answered, process: ended.clone(), assumed }
 }

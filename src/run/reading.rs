@@ -80,6 +80,8 @@ pub struct Tally {
     pub denied: Vec<String>,
     /// True when the agent said something in its own words.
     pub answered: bool,
+    /// True when no terminal event came, so that a failure is only assumed from its absence.
+    pub assumed: bool,
 }
 
 /// One iteration's reader.
@@ -176,6 +178,7 @@ impl Reading {
             // Made up at the end of the stream: no word of the agent, so that the exit code decides.
             self.tally.turn_end = None;
         }
+        self.tally.assumed = turn_end.is_none() && self.tally.turn_end.is_some();
         rest
     }
 

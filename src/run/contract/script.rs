@@ -14,7 +14,7 @@ use crate::run::decide::Failure;
 use crate::run::filter::Display;
 use crate::run::iteration::{Iteration, Played};
 use crate::signals::Signal;
-use crate::signals::promise::{Rule, Watch};
+use crate::signals::promise::{REPLAN, Rule, Watch};
 
 /// The plan of an agent script's loop, which says how another one is made.
 const PLAN: &str = "implementation_plan.md";
@@ -63,6 +63,11 @@ impl OfScript {
 
     /// Extracts the response, which alone says what the agent means; then calls the hook after.
     pub async fn conclude(&mut self, played: &mut Played, output: &Output) -> Result<Vec<String>, UserError> {
+        let class = played.report.failure.as_ref().map(|failure| failure.class);
+        // The status and the response decide. A limit or a login that the agent's own events tell of is worth more.
+        if played.ended_well() && matches!(class, Some(FailureClass::Agent | FailureClass::AgentLimit)) {
+            played.forgive();
+        }
         let report = &mut played.report;
         if let (None, Exit::Code(code @ 1..), None) = (&report.failure, played.process.exit, played.process.stopped) {
             report.failure = Some(failure(format!("`agent_invoke` gave exit code {code}")));
@@ -112,9 +117,19 @@ impl OfScript {
 
 /// What a response says to the loop. Completion wins over a wish for another plan.
 fn meaning(rule: &Rule, response: &str) -> Option<Signal> {
-    let mut watch = Watch::new(rule.clone(), Messages::Whole);
-    watch.see(&Event::text(Tag::Ai, response));
-    watch.end().signal
+    let heard = |words: &str| {
+        let mut watch = Watch::new(rule.clone(), Messages::Whole);
+        watch.see(&Event::text(Tag::Ai, words));
+        watch.end().signal
+    };
+    let signal = heard(response);
+    match signal {
+        Some(Signal::Replan { .. }) => match heard(&response.replace(REPLAN, "")) {
+            done @ Some(Signal::Complete { .. }) => done,
+            _ => signal,
+        },
+        _ => signal,
+    }
 }
 
 fn failure(message: String) -> Failure {
