@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::choose::{Chosen, choose};
-use crate::agent::{Agent, Source as DefinedBy, Turn};
+use super::foreign;
+use crate::agent::{Agent, Live, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
     self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
@@ -61,8 +62,11 @@ pub fn plan_from(
     workspace: PathBuf,
     task: Task,
 ) -> Result<Planned, UserError> {
-    let mut settings = layers.over(file.layer.clone()).settle();
-    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
+    let said = layers.over(file.layer.clone());
+    let live = if args.no_live { Live::Off } else { Live::Wanted };
+    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, live, &workspace)?;
+    // What the configuration of another loop says comes after the user's own words.
+    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
@@ -205,7 +209,7 @@ fn another(
     own.effort = Setting::new(None, Origin::Default);
     own.tools = Setting::new(Vec::new(), Origin::Default);
     own.transcript = Setting::new(Choice::Auto, Origin::Default);
-    let Chosen { agent, .. } = choose(&own, file, workspace)?;
+    let Chosen { agent, .. } = choose(&own, file, Live::Wanted, workspace)?;
     worker(agent, &mut own, file, workspace)
 }
 
@@ -240,7 +244,11 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
         max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
         max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
         no_progress: args.no_progress.map(|count| Setting::new(OrOff(count), flag("--no-progress"))),
-        session: args.session.map(|session| Setting::new(session, flag("--session"))),
+        session: match (args.session, args.no_continue) {
+            (Some(session), _) => Some(Setting::new(session, flag("--session"))),
+            (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),
+            (None, false) => None,
+        },
         fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
         agent,
         command,
