@@ -337,7 +337,10 @@ impl Ran {
 
     /// The raw bytes of an iteration.
     pub fn raw(&self, name: &str) -> Vec<u8> {
-        std::fs::read(run_directory(&self.test.workspace()).unwrap().join("raw").join(name)).unwrap()
+        let path = run_directory(&self.test.workspace()).unwrap().join("raw").join(name);
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut ralph::journal::raw::open(&path).unwrap(), &mut bytes).unwrap();
+        bytes
     }
 
     fn shown(&self) -> String {
