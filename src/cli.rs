@@ -1,5 +1,8 @@
 //! The command line: clap types only.
 
+mod setup;
+mod steer;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +10,9 @@ use crate::config::SessionChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
+
+pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Schema, Shell, Subject};
+pub use steer::{Emit, Graph, Hats, Limit, ModeRun, Prompt, PromptAction, PromptShow, Stop, Words};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
 #[derive(Debug, Parser)]
@@ -33,13 +39,51 @@ const EXIT_CODES: &str = "Exit codes:
 pub enum Command {
     /// Run an agent on a prompt until it is done.
     Run(Box<Run>),
+    /// Write a plan for a goal to `PLAN.md`, and change nothing else
+    Plan(Box<ModeRun>),
+    /// Build what `PLAN.md` describes, one task an iteration
+    Build(Box<ModeRun>),
+    /// Write a map of this codebase to `CODEBASE.md`, and change nothing else
+    Understand(Box<ModeRun>),
+    /// Review the changes here, and write findings to `REVIEW.md`
+    Review(Box<ModeRun>),
+    /// Tell the agent something in its next iteration
+    Hint(Words),
+    /// Pause the run after this iteration
+    Pause,
+    /// Let a paused run go on
+    Continue,
+    /// Stop the run after this iteration, or now
+    Stop(Stop),
+    /// End a wait for a rate limit now
+    Retry,
+    /// Set another limit for the run under way
+    Limit(Limit),
+    /// Publish an event, from inside an agent
+    Emit(Emit),
+    /// Draw the hats of `ralph.yml` and check them
+    Hats(Hats),
+    /// Show the prompt that an agent would get
+    Prompt(Prompt),
     /// Show the agents: which are installed, which one `auto` takes
     Agents(Agents),
+    /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
+    Doctor(Doctor),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
     /// Evaluate jq programs for drivers and agent scripts.
     #[command(hide = true)]
     JqService(JqService),
+    /// Show the settings, each with the place it comes from
+    Config(Config),
+    /// Write a commented `ralph.yml` for the agent that is installed here
+    Init(Init),
+    /// Print the JSON schema of `ralph.yml` or of an agent file, for editors
+    Schema(Schema),
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Print the manual page, or write all of them to a directory
+    Man(Man),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,
@@ -71,6 +115,7 @@ pub enum JqMode {
 /// `ralph run`.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
 pub struct Run {
     /// The prompt, as words; `-` reads it from standard input. Default: the file `PROMPT.md`, then
     /// `.ralph/PROMPT.md`.

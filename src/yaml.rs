@@ -2,6 +2,8 @@
 //!
 //! The only file that knows the YAML library. Its sentences never reach a user unchanged.
 
+pub mod write;
+
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 

@@ -13,24 +13,45 @@ use support::Test;
 
 /// What the document says, and which test holds it.
 const SENTENCES: &[(&str, &str)] = &[
-    ("PLATFORM_DRIVER defaults to claude-code and can be overridden via .ralphrc", "the_configuration_chooses_the_driver"),
-    ("after sourcing: driver_valid_tools, driver_cli_binary, driver_display_name", "hooks_are_called_in_the_documented_order"),
+    (
+        "PLATFORM_DRIVER defaults to claude-code and can be overridden via .ralphrc",
+        "the_configuration_chooses_the_driver",
+    ),
+    (
+        "after sourcing: driver_valid_tools, driver_cli_binary, driver_display_name",
+        "hooks_are_called_in_the_documented_order",
+    ),
     ("file naming convention: ${PLATFORM_DRIVER}.sh", "a_name_that_has_no_file_is_told_with_those_that_there_are"),
     ("data is returned via stdout, booleans via exit status", "hooks_are_called_in_the_documented_order"),
     ("omitting any required hook breaks the loop", "missing_hooks_are_named_before_anything_runs"),
-    ("driver_build_command gets prompt file, loop context and session id", "the_three_arguments_are_what_the_contract_says"),
+    (
+        "driver_build_command gets prompt file, loop context and session id",
+        "the_three_arguments_are_what_the_contract_says",
+    ),
     ("driver_build_command returns 1 on failure", "a_failing_hook_ends_the_run_with_its_name_and_words"),
-    ("CLAUDE_OUTPUT_FORMAT, CLAUDE_PERMISSION_MODE, CLAUDE_ALLOWED_TOOLS, CLAUDE_USE_CONTINUE are read", "values_of_the_configuration_reach_the_hooks_and_are_never_run"),
+    (
+        "CLAUDE_OUTPUT_FORMAT, CLAUDE_PERMISSION_MODE, CLAUDE_ALLOWED_TOOLS, CLAUDE_USE_CONTINUE are read",
+        "values_of_the_configuration_reach_the_hooks_and_are_never_run",
+    ),
     ("driver_supports_tool_allowlist, default false", "the_allowlist_is_checked_against_the_drivers_tools"),
-    ("driver_permission_denial_help is printed when a denial is detected", "a_denial_that_halts_shows_the_drivers_help"),
+    (
+        "driver_permission_denial_help is printed when a denial is detected",
+        "a_denial_that_halts_shows_the_drivers_help",
+    ),
     ("driver_supports_sessions, if not defined assumed true", "a_minimal_driver_runs_with_the_documented_defaults"),
     ("driver_supports_live_output, if not defined assumed true", "a_minimal_driver_runs_with_the_documented_defaults"),
-    ("driver_prepare_live_command transforms CLAUDE_CMD_ARGS into LIVE_CMD_ARGS", "live_output_is_shown_through_the_drivers_filter"),
+    (
+        "driver_prepare_live_command transforms CLAUDE_CMD_ARGS into LIVE_CMD_ARGS",
+        "live_output_is_shown_through_the_drivers_filter",
+    ),
     ("driver_stream_filter is a jq filter for displayable text", "live_output_is_shown_through_the_drivers_filter"),
     ("driver_stream_filter, if not defined: empty", "a_minimal_driver_runs_with_the_documented_defaults"),
     ("driver_extract_session_id_from_output is tried first", "the_session_goes_on_by_the_documented_chain"),
     ("driver_fallback_session_id is the last resort", "the_session_goes_on_by_the_documented_chain"),
-    ("if all steps fail no session is saved and the next iteration starts fresh", "without_an_id_the_next_iteration_is_fresh"),
+    (
+        "if all steps fail no session is saved and the next iteration starts fresh",
+        "without_an_id_the_next_iteration_is_fresh",
+    ),
     ("driver_min_version and driver_check_available are for doctors", "agents_lists_drivers_with_what_is_wrong"),
     ("RALPHRC_FILE and DRIVER_DISPLAY_NAME are read by the denial help", "a_denial_that_halts_shows_the_drivers_help"),
 ];
@@ -81,7 +102,10 @@ fn a_driver_runs_until_its_status_block_confirms_twice() {
     assert_eq!(ran.argv(1), ["exec", "--json", "--sandbox", "workspace-write", "Loop #1. \n\nDo the work."]);
     let second = ran.argv(2);
     assert_eq!(second[..6], ["exec", "--json", "--sandbox", "workspace-write", "resume", "th-1"]);
-    assert!(second[6].starts_with("Loop #2. Session continued") && second[6].ends_with("Previous: step 1. \n\nDo the work."));
+    assert!(
+        second[6].starts_with("Loop #2. Session continued")
+            && second[6].ends_with("Previous: step 1. \n\nDo the work.")
+    );
     let status: serde_json::Value = serde_json::from_str(&ran.left(".ralph/status.json")).unwrap();
     assert_eq!((&status["status"], &status["loop_count"]), (&"completed".into(), &3.into()));
     assert_eq!(ran.left(".ralph/.claude_session_id"), "", "a session whose work is done is not left behind");
@@ -111,10 +135,7 @@ fn open_items_of_the_plan_veto_a_claim() {
 #[test]
 fn the_configuration_chooses_the_driver() {
     let named = |rc: &str| {
-        Test::new()
-            .fixture("drivers/codex.sh", "drivers/codex.sh")
-            .stands_for("codex", &codex(1))
-            .file(".ralphrc", rc)
+        Test::new().fixture("drivers/codex.sh", "drivers/codex.sh").stands_for("codex", &codex(1)).file(".ralphrc", rc)
     };
     let ran = named("PLATFORM_DRIVER=codex\nNOSUCH=1\n").run().complete();
     let ran = ran.shows("is the driver `drivers/codex.sh` (from .ralphrc:1)");
@@ -134,7 +155,8 @@ fn a_name_that_has_no_file_is_told_with_those_that_there_are() {
 
 #[test]
 fn bare_names_and_paths_find_drivers_after_agent_files() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/drivers/minimal.sh")).unwrap();
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/drivers/minimal.sh")).unwrap();
     for (place, name) in [
         (".ralph/drivers/own.sh", "own"),
         ("ralph/drivers/own.sh", "own"),
@@ -193,9 +215,7 @@ fn the_three_arguments_are_what_the_contract_says() {
 #[test]
 fn a_failing_hook_ends_the_run_with_its_name_and_words() {
     let test = with_minimal("driver_build_command() { echo 'no luck today' >&2; return 1; }", DONE);
-    test.run()
-        .exits(4)
-        .complains("`drivers/minimal.sh`: `driver_build_command` gave exit status 1: no luck today");
+    test.run().exits(4).complains("`drivers/minimal.sh`: `driver_build_command` gave exit status 1: no luck today");
 }
 
 #[test]
@@ -225,7 +245,11 @@ fn a_minimal_driver_runs_with_the_documented_defaults() {
 
 #[test]
 fn live_output_is_shown_through_the_drivers_filter() {
-    let event = |text: &str| format!(r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}}}"#);
+    let event = |text: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}}}"#
+        )
+    };
     let body = format!(
         "echo '{}'\necho '{}'\necho 'no json at all'\necho '{{\"type\":5'\necho '{}'\necho '{}'\necho $CALLS > moved-$CALLS",
         event("Hello "),
@@ -264,11 +288,9 @@ fn a_bad_filter_never_ends_the_run() {
 fn the_session_goes_on_by_the_documented_chain() {
     let own = "driver_extract_session_id_from_output() { [ -s \"$1\" ] && echo own-id; }";
     let last = "driver_fallback_session_id() { echo last-id; }";
-    for (extra, said, expected) in [
-        (own, "{\"session_id\":\"s\"}", "own-id"),
-        (last, "{\"session_id\":\"s\"}", "s"),
-        (last, "nothing", "last-id"),
-    ] {
+    for (extra, said, expected) in
+        [(own, "{\"session_id\":\"s\"}", "own-id"), (last, "{\"session_id\":\"s\"}", "s"), (last, "nothing", "last-id")]
+    {
         let body = format!("echo '{said}'; {DONE}");
         let ran = with_minimal(extra, &body).run().complete();
         let argv = ran.argv(2);
@@ -381,7 +403,9 @@ fn trust_is_asked_for_where_the_user_wants_it() {
     let ran = ran.complains("`drivers/minimal.sh` was never allowed to run").complains("terminal");
     assert_eq!(ran.calls(), 0);
     // The user's own configuration counts, and what it says cannot be undone by the repository.
-    let test = with_minimal("touch was-here", DONE).file("ralph.yml", "trust: always\n").file("home/ralph/ralph.yml", "trust: ask\n");
+    let test = with_minimal("touch was-here", DONE)
+        .file("ralph.yml", "trust: always\n")
+        .file("home/ralph/ralph.yml", "trust: ask\n");
     let home = test.workspace().join("home");
     let test = test.env("XDG_CONFIG_HOME", home.to_str().unwrap());
     let ran = test.run().exits(2);

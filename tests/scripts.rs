@@ -25,15 +25,23 @@ const SENTENCES: &[(&str, &str)] = &[
     ("the display is line by line, as it comes", "the_display_shows_lines_as_they_come"),
     ("AGENT_CLI validates that the agent is installed", "what_is_missing_is_named_before_the_first_call"),
     ("optional functions are skipped when they are not defined", "a_script_runs_until_its_response_says_complete"),
-    ("agent_pre_iteration is called before each invocation", "hooks_are_called_in_the_documented_order_and_share_one_shell"),
-    ("agent_post_iteration is called after each, regardless of success", "hooks_are_called_in_the_documented_order_and_share_one_shell"),
+    (
+        "agent_pre_iteration is called before each invocation",
+        "hooks_are_called_in_the_documented_order_and_share_one_shell",
+    ),
+    (
+        "agent_post_iteration is called after each, regardless of success",
+        "hooks_are_called_in_the_documented_order_and_share_one_shell",
+    ),
     ("hooks may call log", "hooks_are_called_in_the_documented_order_and_share_one_shell"),
     ("the agent CLI accepts a prompt via stdin", "a_script_runs_until_its_response_says_complete"),
 ];
 
 /// A line of an agent that prints stream-json.
 fn says(text: &str) -> String {
-    format!(r#"echo "{{\"type\":\"assistant\",\"message\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}""#)
+    format!(
+        r#"echo "{{\"type\":\"assistant\",\"message\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}""#
+    )
 }
 
 /// The script of the fixtures with more in it, and an agent that does this.
@@ -41,7 +49,10 @@ fn with(extra: &str, body: &str) -> Test {
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scripts/streams.sh");
     let text = std::fs::read_to_string(fixture).unwrap();
     let body = format!("cat > \"$HERE/heard.$CALLS\"\n{body}\necho $CALLS > moved-$CALLS");
-    Test::new().file("agents/streams.sh", text + extra).stands_for("streams", &body).args(&["--agent", "script:streams"])
+    Test::new()
+        .file("agents/streams.sh", text + extra)
+        .stands_for("streams", &body)
+        .args(&["--agent", "script:streams"])
 }
 
 fn heard(ran: &Ran, call: usize) -> String {
@@ -72,7 +83,8 @@ fn a_script_runs_until_its_response_says_complete() {
 #[test]
 fn the_configuration_chooses_the_script() {
     let config = "# Ralph configuration\nSPECS_DIR=\"docs\"\nDEFAULT_MAX_ITERATIONS=2   # small\nAGENT=\"streams\"\n";
-    let fixture = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scripts/streams.sh")).unwrap();
+    let fixture =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scripts/streams.sh")).unwrap();
     for (place, config_place) in [(".ralph/agents/streams.sh", ".ralph/config"), ("agents/streams.sh", "config")] {
         let test = Test::new().file(place, &fixture).file(config_place, config);
         let ran = test.stands_for("streams", &says("not yet")).run().exits(5).after_iterations(2);
@@ -85,7 +97,10 @@ fn the_configuration_chooses_the_script() {
 #[test]
 fn what_is_missing_is_named_before_the_first_call() {
     for (extra, expected) in [
-        ("unset -f agent_extract_response agent_invoke", "script `agents/streams.sh` lacks agent_invoke, agent_extract_response"),
+        (
+            "unset -f agent_extract_response agent_invoke",
+            "script `agents/streams.sh` lacks agent_invoke, agent_extract_response",
+        ),
         ("unset AGENT_CLI", "does not set `AGENT_CLI`"),
         ("AGENT_CLI=no-such-agent", "the command of script `agents/streams.sh` was not found: `no-such-agent`"),
         ("set -u; echo \"$NOPE\"", "NOPE: unbound variable"),
@@ -118,12 +133,17 @@ agent_extract_response() { echo "EXTRACT $COUNT" >> trace; original_agent_extrac
 fn a_hook_that_ends_its_shell_is_told_and_the_run_goes_on() {
     let extra = "agent_pre_iteration() { echo giving up >&2; exit 3; }";
     let ran = with(extra, &complete()).run().complete();
-    assert!(ran.notices().contains("`agent_pre_iteration` ended its shell with exit status 3: giving up"), "{}", ran.notices());
+    assert!(
+        ran.notices().contains("`agent_pre_iteration` ended its shell with exit status 3: giving up"),
+        "{}",
+        ran.notices()
+    );
 }
 
 #[test]
 fn hooks_find_the_raw_output_and_the_settings_of_their_loop() {
-    let extra = "agent_post_iteration() { log \"$(grep -c assistant \"$RALPH_DIR/last_agent_output\") $MODEL $MODE\"; }";
+    let extra =
+        "agent_post_iteration() { log \"$(grep -c assistant \"$RALPH_DIR/last_agent_output\") $MODEL $MODE\"; }";
     let ran = with(extra, &complete()).file("config", "MODEL=\"small one\"\n").run().complete();
     assert!(ran.notices().contains("1 small one prompt"), "{}", ran.notices());
 }
@@ -138,7 +158,8 @@ fn standard_error_reaches_the_user() {
 fn the_response_alone_decides() {
     let thinking = r#"echo "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"thinking\",\"thinking\":\"<promise>COMPLETE</promise>\"}]}}""#;
     let user = r#"echo "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"<promise>COMPLETE</promise>\"}]}}""#;
-    let result = r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"<promise>COMPLETE</promise>"}'"#;
+    let result =
+        r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"<promise>COMPLETE</promise>"}'"#;
     let plain = "echo '<promise>COMPLETE</promise>'";
     for elsewhere in [thinking, user, result, plain] {
         let body = format!("{elsewhere}; {}", says("not yet"));
@@ -152,7 +173,8 @@ fn the_response_alone_decides() {
 #[test]
 fn a_wish_for_another_plan_ends_the_run_with_the_command_for_it() {
     let body = says("no way. <promise>REPLAN</promise>");
-    let ran = with("", &body).file("implementation_plan.md", "# Plan\n**Plan Command:** `ralph plan --process`\n").run();
+    let ran =
+        with("", &body).file("implementation_plan.md", "# Plan\n**Plan Command:** `ralph plan --process`\n").run();
     let ran = ran.exits(3);
     assert!(ran.notices().contains("run `ralph plan --process`"), "{}", ran.notices());
     let both = format!("{}; {}", body, complete());
@@ -161,7 +183,8 @@ fn a_wish_for_another_plan_ends_the_run_with_the_command_for_it() {
 
 #[test]
 fn an_empty_response_and_a_failing_agent_are_failed_tries() {
-    let empty = with("", "echo '{\"type\":\"user\"}'").file("config", "MAX_RETRIES=1\n").run().exits(1).after_iterations(2);
+    let empty =
+        with("", "echo '{\"type\":\"user\"}'").file("config", "MAX_RETRIES=1\n").run().exits(1).after_iterations(2);
     assert!(empty.stdout().contains("found no response"), "{}", empty.stdout());
     let failing = format!("{}; echo broken pipe of dreams >&2; exit 7", complete());
     let ran = with("", &failing).file("config", "MAX_RETRIES=0\n").run().exits(1).after_iterations(1);
@@ -179,11 +202,13 @@ fn broken_lines_and_a_last_line_without_end_lose_nothing() {
 
 #[test]
 fn the_display_of_the_script_is_shown() {
-    let tool = r#"echo '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}'"#;
+    let tool =
+        r#"echo '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}'"#;
     let ran = with("", &format!("{tool}; {}", complete())).run().complete();
     let ran = ran.shows("DISPLAYED All done.").shows("[tool] Bash");
     let records = ran.records();
-    let words = records.iter().filter(|record| record["text"].as_str().is_some_and(|text| text.starts_with("All done")));
+    let words =
+        records.iter().filter(|record| record["text"].as_str().is_some_and(|text| text.starts_with("All done")));
     assert_eq!(words.count(), 1, "the journal has the words as an event too");
     assert!(records.iter().any(|record| record["type"] == "tool_start"), "and the tools");
     assert_eq!(ran.stdout().matches("All done.").count(), 1, "but they are shown once");
@@ -218,12 +243,17 @@ fn prompts_are_filled_in_from_a_closed_list_only() {
         .prompt("Mode ${MODE}, see $SPECS_DIR; $SECRET ${SECRET} $HOME costs $5")
         .run()
         .complete();
-    assert!(heard(&ran, 1).starts_with("Mode prompt, see docs/specs; $SECRET ${SECRET} $HOME costs $5"), "{}", heard(&ran, 1));
+    assert!(
+        heard(&ran, 1).starts_with("Mode prompt, see docs/specs; $SECRET ${SECRET} $HOME costs $5"),
+        "{}",
+        heard(&ran, 1)
+    );
 }
 
 #[test]
 fn a_large_prompt_that_nobody_reads_is_fine() {
-    let fixture = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scripts/streams.sh")).unwrap();
+    let fixture =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scripts/streams.sh")).unwrap();
     let test = Test::new().file("agents/streams.sh", fixture).stands_for("streams", &complete());
     let test = test.no_prompt().file("PROMPT.md", "x\n".repeat(150_000)).args(&["--agent", "script:streams"]);
     test.run().complete();
@@ -243,7 +273,9 @@ fn scripts_work_where_no_jq_is_installed() {
     let tools = test.bin().parent().unwrap().join("tools");
     std::fs::create_dir(&tools).unwrap();
     for name in ["bash", "cat", "sleep", "mktemp", "mkfifo", "rm", "tr", "head", "git"] {
-        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|path| path.join(name)).find(|path| path.exists());
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|path| path.join(name))
+            .find(|path| path.exists());
         if let Some(path) = found {
             std::os::unix::fs::symlink(path, tools.join(name)).unwrap();
         }

@@ -110,12 +110,29 @@ async fn driver(foreign: &Foreign, bench: &Bench, points: &mut Points) -> Result
     let facts = driver.facts.clone();
     let (version, available) = driver.metadata().await?;
     driver.close().await;
-    let short = !facts.name.is_empty() && facts.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c));
-    points.holds(short, &format!("`driver_name` is `{}`", facts.name), &format!("`driver_name` must be a short lower-case name, found `{}`", facts.name));
+    let short = !facts.name.is_empty()
+        && facts.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c));
+    points.holds(
+        short,
+        &format!("`driver_name` is `{}`", facts.name),
+        &format!("`driver_name` must be a short lower-case name, found `{}`", facts.name),
+    );
     let file = foreign.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    points.better(file == facts.name, "the file is called like the driver", &format!("the file is called `{file}`, the driver `{}`", facts.name));
-    points.holds(!facts.display_name.is_empty(), "`driver_display_name` says something", "`driver_display_name` is empty");
-    points.holds(!facts.binary.is_empty(), &format!("`driver_cli_binary` is `{}`", facts.binary), "`driver_cli_binary` is empty");
+    points.better(
+        file == facts.name,
+        "the file is called like the driver",
+        &format!("the file is called `{file}`, the driver `{}`", facts.name),
+    );
+    points.holds(
+        !facts.display_name.is_empty(),
+        "`driver_display_name` says something",
+        "`driver_display_name` is empty",
+    );
+    points.holds(
+        !facts.binary.is_empty(),
+        &format!("`driver_cli_binary` is `{}`", facts.binary),
+        "`driver_cli_binary` is empty",
+    );
     points.better(!facts.tools.is_empty(), "`driver_valid_tools` names tools", "`driver_valid_tools` names no tools");
     points.better(version.is_some(), "`driver_min_version` says a version", "there is no `driver_min_version`");
     match available {
@@ -164,16 +181,32 @@ async fn commands(driver: &mut Driver, what: &str, bench: &Bench, points: &mut P
     }
     let path = prompt.to_string_lossy();
     let carries = words(&new.invocation).iter().any(|word| word.contains(PROMPT_MARK) || word.contains(&*path));
-    points.holds(carries, &format!("the {what} command carries the prompt"), &format!("the {what} command carries neither the prompt nor its path"));
+    points.holds(
+        carries,
+        &format!("the {what} command carries the prompt"),
+        &format!("the {what} command carries neither the prompt nor its path"),
+    );
     let plain = words(&new.invocation);
     let context = words(&driver.build(&prompt, "CONTEXT-MARK ", "", &work).await?.invocation);
     let told = context.iter().any(|word| word.contains("CONTEXT-MARK"));
-    points.better(told, &format!("the {what} command carries the loop context"), &format!("the {what} command leaves the loop context out"));
+    points.better(
+        told,
+        &format!("the {what} command carries the loop context"),
+        &format!("the {what} command leaves the loop context out"),
+    );
     let resumed = words(&driver.build(&prompt, "", "ses-1", &work).await?.invocation);
     let goes_on = resumed.iter().any(|word| word.contains("ses-1"));
     match (driver.facts.sessions, goes_on) {
-        (true, _) => points.holds(goes_on, &format!("the {what} command goes on with a session"), &format!("the {what} command leaves the session out, and `driver_supports_sessions` says it can")),
-        (false, _) => points.holds(resumed == plain, "without sessions the id is ignored", "it says it has no sessions, and uses the id"),
+        (true, _) => points.holds(
+            goes_on,
+            &format!("the {what} command goes on with a session"),
+            &format!("the {what} command leaves the session out, and `driver_supports_sessions` says it can"),
+        ),
+        (false, _) => points.holds(
+            resumed == plain,
+            "without sessions the id is ignored",
+            "it says it has no sessions, and uses the id",
+        ),
     }
     driver.set("CLAUDE_USE_CONTINUE", "false").await?;
     let off = words(&driver.build(&prompt, "", "ses-1", &work).await?.invocation);
@@ -202,7 +235,11 @@ async fn script(foreign: &Foreign, bench: &Bench, points: &mut Points) -> Result
     let cli = shell.value("AGENT_CLI").await?.unwrap_or_default();
     let found = shell.ask("command", &[b"-v", cli.as_bytes()]).await.is_ok_and(|called| called.succeeded());
     shell.close().await;
-    points.better(found, &format!("`AGENT_CLI`: `{cli}` is installed"), &format!("`AGENT_CLI`: `{cli}` is not installed"));
+    points.better(
+        found,
+        &format!("`AGENT_CLI`: `{cli}` is installed"),
+        &format!("`AGENT_CLI`: `{cli}` is not installed"),
+    );
     bench.fake(&cli)?;
     let mut script = Script::load(foreign, &work, bench.environment()).await?;
     points.add(Grade::Good, "the three required functions are there, and `AGENT_CLI` is set");
@@ -214,23 +251,48 @@ async fn script(foreign: &Foreign, bench: &Bench, points: &mut Points) -> Result
     let captured = process::capture(script.invocation(PROMPT).await?, PATIENCE, 1024 * 1024).await;
     let captured = captured.map_err(|error| UserError::agent(format!("`agent_invoke` cannot be started: {error}")))?;
     let said = String::from_utf8_lossy(&captured.stderr).trim().to_owned();
-    points.holds(captured.success(), "`agent_invoke` gives the status of the agent", &format!("`agent_invoke` failed with the fake command: {said}"));
+    points.holds(
+        captured.success(),
+        "`agent_invoke` gives the status of the agent",
+        &format!("`agent_invoke` failed with the fake command: {said}"),
+    );
     let heard = std::fs::read_to_string(bench.path.join("heard")).unwrap_or_default();
     points.holds(heard.contains(PROMPT_MARK), "the agent gets the prompt", "the agent did not get the prompt");
     let output = bench.path.join("output");
     std::fs::write(&output, &captured.stdout).map_err(|error| bench.broken(&error))?;
-    points.holds(!captured.stdout.is_empty(), "the agent's output comes on standard output", "nothing came on standard output");
+    points.holds(
+        !captured.stdout.is_empty(),
+        "the agent's output comes on standard output",
+        "nothing came on standard output",
+    );
     let response = script.extract(&output).await?;
-    points.holds(!response.text.contains(PROMPT_MARK), "`agent_extract_response` leaves an echo of the prompt out", "`agent_extract_response` takes an echo of the prompt for the agent's words: a false completion");
+    points.holds(
+        !response.text.contains(PROMPT_MARK),
+        "`agent_extract_response` leaves an echo of the prompt out",
+        "`agent_extract_response` takes an echo of the prompt for the agent's words: a false completion",
+    );
     let dialects = "the fake agent speaks the lines of claude, amp, cline, pi and codex, and plain ones";
-    points.better(response.text.contains(WORDS), "`agent_extract_response` finds the agent's words", &format!("`agent_extract_response` found no words; {dialects}"));
+    points.better(
+        response.text.contains(WORDS),
+        "`agent_extract_response` finds the agent's words",
+        &format!("`agent_extract_response` found no words; {dialects}"),
+    );
     let display = script.display().await?;
     let stdin = [display.state, captured.stdout.clone()].concat();
     let display = Invocation { stdin: Stdin::Bytes(stdin.into()), ..display.invocation };
-    let shown = process::capture(display, PATIENCE, 1024 * 1024).await.map_err(|error| UserError::agent(error.to_string()))?;
-    points.holds(shown.exit.is_some(), "`agent_format_display` ends with its input", "`agent_format_display` does not end");
+    let shown =
+        process::capture(display, PATIENCE, 1024 * 1024).await.map_err(|error| UserError::agent(error.to_string()))?;
+    points.holds(
+        shown.exit.is_some(),
+        "`agent_format_display` ends with its input",
+        "`agent_format_display` does not end",
+    );
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    points.better(text.contains(WORDS), "`agent_format_display` shows the agent's words, also after a broken line", &format!("`agent_format_display` showed no words; {dialects}"));
+    points.better(
+        text.contains(WORDS),
+        "`agent_format_display` shows the agent's words, also after a broken line",
+        &format!("`agent_format_display` showed no words; {dialects}"),
+    );
     script.close().await;
     Ok(())
 }
@@ -264,11 +326,17 @@ impl Bench {
         let heard = self.path.join("heard");
         let heard = shlex::try_quote(&heard.to_string_lossy()).map(std::borrow::Cow::into_owned).unwrap_or_default();
         let lines = [
-            format!(r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"text","text":"{PROMPT_MARK}"}}]}}}}"#),
+            format!(
+                r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"text","text":"{PROMPT_MARK}"}}]}}}}"#
+            ),
             "this line is not JSON {".to_owned(),
-            format!(r#"{{"type":"assistant","message":{{"role":"assistant","content":[{{"type":"text","text":"{WORDS}"}}]}}}}"#),
+            format!(
+                r#"{{"type":"assistant","message":{{"role":"assistant","content":[{{"type":"text","text":"{WORDS}"}}]}}}}"#
+            ),
             format!(r#"{{"type":"say","say":"text","text":"{WORDS}","partial":false}}"#),
-            format!(r#"{{"type":"message_end","message":{{"role":"assistant","content":[{{"type":"text","text":"{WORDS}"}}]}}}}"#),
+            format!(
+                r#"{{"type":"message_end","message":{{"role":"assistant","content":[{{"type":"text","text":"{WORDS}"}}]}}}}"#
+            ),
             format!(r#"{{"type":"item.completed","item":{{"type":"agent_message","text":"{WORDS}"}}}}"#),
             WORDS.to_owned(),
         ];

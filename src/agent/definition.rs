@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::UserError;
@@ -14,7 +15,7 @@ use crate::yaml;
 pub const THIS_PROGRAM: &str = "{ralph}";
 
 /// One agent file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
     /// The name it is chosen by.
@@ -76,7 +77,7 @@ pub struct Definition {
 }
 
 /// Whether `auto` may take an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Auto {
     /// When it is installed and enabled.
@@ -87,7 +88,7 @@ pub enum Auto {
 }
 
 /// How a version is read, and which are known to work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Version {
     /// What makes the program say it.
@@ -107,7 +108,7 @@ impl Default for Version {
 }
 
 /// How to get an agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Install {
     /// A line for the shell.
@@ -119,7 +120,7 @@ pub struct Install {
 }
 
 /// How an agent knows who pays.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
     /// Variables of which one is enough.
@@ -134,7 +135,7 @@ pub struct Auth {
 }
 
 /// What stands on the command line, in the order in which it stands there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arguments {
     /// First of all, such as `exec`.
@@ -158,7 +159,7 @@ pub struct Arguments {
 }
 
 /// How a prompt reaches an agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromptForm {
     /// The way.
@@ -169,7 +170,7 @@ pub struct PromptForm {
 }
 
 /// The way of a prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// Written to standard input.
@@ -182,7 +183,7 @@ pub enum By {
 }
 
 /// How a session goes on. What is absent, the agent cannot do without a person.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sessions {
     /// Gives a new session the id `{session}`, which ralph chooses.
@@ -197,7 +198,7 @@ pub struct Sessions {
 }
 
 /// How one kind of session is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionForm {
     /// Instead of the usual subcommand.
@@ -208,7 +209,7 @@ pub struct SessionForm {
 }
 
 /// How a person talks to an agent: with a terminal, and without what makes it headless.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Interactive {
     /// Instead of the usual subcommand.
@@ -221,7 +222,7 @@ pub struct Interactive {
 }
 
 /// One step of asking an agent to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// What is sent to its group.
@@ -231,7 +232,7 @@ pub struct Step {
 }
 
 /// The Unix signals of a stop ladder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Signal {
     /// SIGINT.
@@ -250,7 +251,7 @@ fn usual_stop() -> Vec<Step> {
 }
 
 /// What differs from the inherited environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Variables {
     /// Variables to set.
@@ -262,17 +263,19 @@ pub struct Variables {
 }
 
 /// Flags that the help of the installed version must show.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Help {
     /// What makes the program show its help.
     pub args: Vec<String>,
-    /// The flags to find there.
+    /// Flags to find there, besides those that stand in `arguments`, `session` and `prompt`.
     pub flags: Vec<String>,
+    /// Flags that the program takes and its help leaves out.
+    pub hidden: Vec<String>,
 }
 
 /// Something people run into.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pitfall {
     /// When it matters.
@@ -282,7 +285,7 @@ pub struct Pitfall {
 }
 
 /// When a pitfall matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
     /// Always.

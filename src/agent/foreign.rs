@@ -34,9 +34,13 @@ impl Contract {
     /// The functions that a file must define.
     pub const fn required(self) -> &'static [&'static str] {
         match self {
-            Self::Driver => {
-                &["driver_name", "driver_display_name", "driver_cli_binary", "driver_valid_tools", "driver_build_command"]
-            }
+            Self::Driver => &[
+                "driver_name",
+                "driver_display_name",
+                "driver_cli_binary",
+                "driver_valid_tools",
+                "driver_build_command",
+            ],
             Self::Script => &["agent_invoke", "agent_extract_response", "agent_format_display"],
         }
     }
@@ -153,10 +157,8 @@ pub fn no_such(contract: Contract, name: &str, workspace: &Path) -> UserError {
     let word = contract.word();
     let names: Vec<String> = list(contract, workspace).into_iter().map(|(name, _)| name).collect();
     let places = contract.directories().iter().map(|directory| format!("`{directory}/{name}.sh`"));
-    let error = UserError::usage(format!(
-        "there is no {word} `{name}`; looked for {}",
-        places.collect::<Vec<_>>().join(", ")
-    ));
+    let error =
+        UserError::usage(format!("there is no {word} `{name}`; looked for {}", places.collect::<Vec<_>>().join(", ")));
     match names.as_slice() {
         [] => error.hint(format!("write one: `ralph agents new --{word} {name}`")),
         names => error.hint(format!("there are: {}", names.join(", "))),

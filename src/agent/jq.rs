@@ -43,7 +43,6 @@ struct Form {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one flag of the tool")]
 struct Input {
     none: bool,
     raw: bool,
@@ -256,7 +255,8 @@ impl Program {
             Val::TStr(text) | Val::BStr(text) if form.raw => out.extend_from_slice(text),
             _ => {
                 let indent = (!form.compact).then(|| "  ".to_owned());
-                let printer = write::Pp { indent, sort_keys: form.sorted, sep_space: !form.compact, ..Default::default() };
+                let printer =
+                    write::Pp { indent, sort_keys: form.sorted, sep_space: !form.compact, ..Default::default() };
                 // Memory takes everything.
                 let _ = write::write(out, &printer, 0, value);
             }

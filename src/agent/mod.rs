@@ -10,19 +10,26 @@ pub mod definition;
 mod detect;
 pub mod driver;
 pub mod foreign;
+mod help;
 mod invocation;
 pub mod jq;
 pub mod jq_service;
+mod question;
+pub mod schema;
 pub mod script;
+mod version;
 
 use std::ffi::OsString;
 
 pub use catalog::{Catalog, Entry, Source};
 pub use custom::custom;
 pub use definition::{By, Definition, PromptForm};
-pub use foreign::{Contract, Foreign, Live};
 pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
+pub use foreign::{Contract, Foreign, Live};
+pub use help::{Flags, flags};
 pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn};
+pub use question::{Answer, PATIENCE, ask};
+pub use version::Known;
 
 /// An agent that can be run: what its file says, what the user says, and the program.
 #[derive(Clone, Debug)]

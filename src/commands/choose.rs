@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{foreign, runtime};
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
-    self, Agent, By, Catalog, Entry, Live, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
+    self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
 };
 use crate::config::{Adapter, FileLayer, Origin, PromptMode, Setting, Settings};
 use crate::error::UserError;
@@ -25,14 +25,9 @@ pub struct Chosen {
 }
 
 /// The agent that the settings ask for. With `auto` the machine is searched.
-pub fn choose(
-    settings: &Settings,
-    file: &FileLayer,
-    live: Live,
-    workspace: &Path,
-) -> Result<Chosen, UserError> {
+pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Chosen, UserError> {
     let wishes = |name: &str| options(settings, &file.adapter(name));
-    if let Some(chosen) = foreign::choose(settings, &wishes, live, workspace)? {
+    if let Some(chosen) = foreign::choose(settings, &wishes, workspace)? {
         return Ok(chosen);
     }
     let custom = |argv: &[String], prompt| {
@@ -117,7 +112,7 @@ fn automatic(
     let asked: Vec<&Entry> = catalog.entries().iter().filter(|entry| passed_over(entry, file).is_none()).collect();
     let questions =
         asked.iter().map(|entry| (entry.definition.clone(), wishes(&entry.definition.id))).collect::<Vec<_>>();
-    match runtime()?.block_on(agent::first(questions, workspace)) {
+    match runtime()?.block_on(agent::first(questions, workspace, still_waiting)) {
         Ok(index) => {
             let entry = asked[index];
             let (agent, found) = agent::locate(&entry.definition, wishes(&entry.definition.id), workspace);
@@ -126,6 +121,14 @@ fn automatic(
         }
         Err(probes) => Err(none_installed(catalog, file, &asked, &probes)),
     }
+}
+
+/// Says who is waited for, so that nobody wonders.
+pub fn still_waiting(names: &[&str]) {
+    use std::io::Write as _;
+    let (names, most) = (names.join(", "), agent::PATIENCE.as_secs());
+    // Nobody may be left to read it.
+    let _ = writeln!(std::io::stderr(), "asking for versions: still waiting for {names} ({most} s at most)");
 }
 
 /// Every agent that was looked for, with its install line.

@@ -2,14 +2,23 @@
 
 mod agents;
 mod choose;
+mod completions;
+mod config;
 mod demo_agent;
+mod doctor;
 mod dry_run;
 mod foreign;
+mod hats;
+mod init;
 mod jq_service;
 mod looks;
+mod man;
 mod planning;
 mod plugins;
+mod prompt;
 mod run;
+mod schema;
+mod steer;
 mod translate;
 mod trust;
 
@@ -21,10 +30,29 @@ use crate::error::UserError;
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
     let result = match cli.command {
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, None),
+        Command::Plan(args) => run::run(&args.run, Some("plan")),
+        Command::Build(args) => run::run(&args.run, Some("build")),
+        Command::Understand(args) => run::run(&args.run, Some("understand")),
+        Command::Review(args) => run::run(&args.run, Some("review")),
+        Command::Hint(args) => steer::hint(&args),
+        Command::Pause => steer::pause(),
+        Command::Continue => steer::go_on(),
+        Command::Stop(args) => steer::stop(&args),
+        Command::Retry => steer::retry(),
+        Command::Limit(args) => steer::limit(&args),
+        Command::Emit(args) => steer::emit(&args),
+        Command::Hats(args) => hats::run(&args),
+        Command::Prompt(args) => prompt::run(&args),
         Command::Agents(args) => agents::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Translate(args) => translate::run(&args),
-        Command::JqService(args) => jq_service::run(&args),
+        Command::JqService(args) => Ok(jq_service::run(&args)),
+        Command::Config(args) => config::run(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Schema(args) => Ok(schema::run(&args)),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::DemoAgent => demo_agent::run(),
     };
     match result {

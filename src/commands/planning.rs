@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::choose::{Chosen, choose};
 use super::foreign;
-use crate::agent::{Agent, Live, Source as DefinedBy, Turn};
+use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
     self, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
@@ -15,10 +15,11 @@ use crate::error::{UserError, io_reason};
 use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::hats::Hats;
+use crate::run::mode::Mode;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
 use crate::run::{Filter, LeftBehind, Plan, Screen, Worker, sessions, start_error};
-use crate::signals::promise::Rule;
+use crate::signals::promise::{OF_SOME_RUNS, Rule};
 use crate::transcript::{Choice, Selected, names, select};
 
 /// A run that can begin, and where its parts came from.
@@ -32,16 +33,28 @@ pub struct Planned {
 }
 
 /// Puts everything together; the agent is not started yet.
-pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
+pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let said = flags(args)?.over(file.layer.clone());
-    let live = if args.no_live { Live::Off } else { Live::Wanted };
-    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, live, &workspace)?;
+    let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
+    let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
+    let layers = flags(args)?.over(config::environment()).over(of_mode.layer).over(file.layer.clone());
+    let Chosen { agent, source: defined_by, notices: told } = choose(&layers.clone().settle(), &file, &workspace)?;
     // What the configuration of another loop says comes after the user's own words.
-    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
-    let prompt = prompt_source(args, &settings, &agent, &workspace)?;
+    let mut settings = layers.over(foreign::layer(&agent, &workspace)?).settle();
+    let rule = Rule::new(
+        settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
+        settings.completion_match.value,
+    );
+    let rule = if mode.is_some() { rule.or(&OF_SOME_RUNS) } else { rule };
+    let unknown = mode.as_ref().map(Mode::unknown).unwrap_or_default();
+    let prompt = match mode {
+        Some(mode) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
+        None => prompt_source(args, &settings, &agent, &workspace)?,
+    };
     process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
-    let mut notices = [file.warnings.clone(), told].concat();
+    let mut notices = [file.warnings.clone(), of_mode.warnings, told].concat();
+    let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
+    notices.extend(unknown.iter().map(strange));
     let first = worker(agent, &mut settings, &file, &workspace)?;
     if let Selected::Command(argv) = &first.transcript {
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
@@ -65,10 +78,7 @@ pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
         crew,
         substitutes,
         prompt,
-        rule: Rule::new(
-            settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
-            settings.completion_match.value,
-        ),
+        rule,
         policy: Policy {
             max_iterations: settings.max_iterations.value,
             max_time: positive(settings.max_time.value),
@@ -108,6 +118,36 @@ pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
     Ok(Planned { plan, settings, defined_by })
 }
 
+/// What a mode says in front of its prompt. Paths belong to the working directory.
+fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> {
+    // One line more, so that numbers of lines are those of the file.
+    config::read_text(&workspace.join(format!("mode {}", mode.name)), &format!("\n{}", mode.settings))
+}
+
+/// The prompt of a mode. A goal is asked for only where nothing else says what to do.
+fn mode_prompt(
+    mode: Mode,
+    args: &Run,
+    settings: &Settings,
+    agent: &Agent,
+    rule: &Rule,
+    workspace: &Path,
+) -> Result<Source, UserError> {
+    let given = !args.words.is_empty() || args.prompt_file.is_some();
+    let goal = if given || mode.name == "plan" {
+        Some(Box::new(prompt_source(args, settings, agent, workspace)?))
+    } else {
+        None
+    };
+    let values = vec![
+        ("marker", rule.told().to_owned()),
+        ("workspace", workspace.display().to_string()),
+        ("agent", agent.id().to_owned()),
+        ("date", jiff::Zoned::now().strftime("%Y-%m-%d").to_string()),
+    ];
+    Ok(Source::Mode { mode: Box::new(mode), goal, values })
+}
+
 /// An agent of the crew. What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
 fn worker(agent: Agent, settings: &mut Settings, file: &FileLayer, workspace: &Path) -> Result<Worker, UserError> {
     if let (Origin::Default | Origin::File { .. }, Some(Setting { value: Some(timeout), origin })) =
@@ -142,31 +182,19 @@ fn another(
     own.effort = Setting::new(None, Origin::Default);
     own.tools = Setting::new(Vec::new(), Origin::Default);
     own.transcript = Setting::new(Choice::Auto, Origin::Default);
-    let Chosen { agent, .. } = choose(&own, file, Live::Wanted, workspace)?;
+    let Chosen { agent, .. } = choose(&own, file, workspace)?;
     worker(agent, &mut own, file, workspace)
 }
 
-/// What flags and environment say. clap has read both; it cannot say which of them spoke.
+/// What the flags say.
 fn flags(args: &Run) -> Result<Layer, UserError> {
-    let environment = |name: &'static str| {
-        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-        Some(Setting::new(value, Origin::Environment(name)))
-    };
-    // Inside an agent of ralph the variable says who that agent is, not whom to run.
-    let inside = std::env::var_os("RALPH_RUN_ID").is_some();
-    let agent = match &args.agent {
-        Some(name) => Some(Setting::new(name.clone(), Origin::Flag("--agent"))),
-        None if args.agent_cmd.is_some() || inside => None,
-        None => environment("RALPH_AGENT"),
-    };
+    let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
     let transcript = match (&args.transcript, &args.transcript_cmd) {
         (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
         (None, Some(command)) => {
             Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
         }
-        (None, None) => {
-            environment("RALPH_TRANSCRIPT").map(|name| Setting::new(Choice::from(name.value.as_str()), name.origin))
-        }
+        (None, None) => None,
     };
     if let Some(marker) = &args.completion
         && (marker.trim().is_empty() || marker.contains('\n'))
@@ -202,6 +230,11 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
         tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
         transcript,
+        live: match (args.live, args.no_live) {
+            (true, _) => Some(Setting::new(true, flag("--live"))),
+            (false, true) => Some(Setting::new(false, flag("--no-live"))),
+            (false, false) => None,
+        },
         pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::foreign;
-use super::trust::{self, Standing};
 use super::runtime;
+use super::trust::{self, Standing};
 use crate::agent::conformance::{self, Grade};
 use crate::agent::foreign::{find, list, no_such};
 use crate::agent::{Contract, Foreign, Live};
@@ -130,8 +130,9 @@ pub fn check(args: &Check, settings: &Settings, workspace: &Path) -> Result<(Str
     let functions = runtime.block_on(conformance::functions(&path, workspace))?;
     let contract = match named {
         Some(contract) => contract,
-        None => Contract::of(&functions)
-            .map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?,
+        None => {
+            Contract::of(&functions).map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?
+        }
     };
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let (globals, exports, _) = foreign::variables(contract, settings, Live::Wanted, &name, &path, workspace)?;

@@ -19,7 +19,7 @@ use crate::ui::{Feed, JsonView, Shown, View};
 const LAST_LINES: Duration = Duration::from_secs(60);
 
 /// Runs the loop and gives its exit code.
-pub fn run(args: &Run) -> Result<u8, UserError> {
+pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     // Looking for agents already starts some.
     process::protect(process::own_program());
@@ -30,7 +30,7 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         }
     };
-    let Planned { mut plan, settings, defined_by } = plan(args, workspace)?;
+    let Planned { mut plan, settings, defined_by } = plan(args, mode, workspace)?;
     if args.dry_run {
         let report = dry_run::report(&plan, &settings, defined_by.as_ref())?;
         // Nobody may be left to read it.

@@ -3,6 +3,7 @@
 //! What was allowed is kept outside of the repository, by the hash of the file. It must never be decided by a file that
 //! the repository brings.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -33,11 +34,14 @@ pub fn ask(files: &[PathBuf], settings: &Settings, workspace: &Path) -> Result<(
         if standing == Standing::Trusted {
             continue;
         }
-        let what = if standing == Standing::New { "was never allowed to run" } else { "has changed since it was allowed" };
+        let what =
+            if standing == Standing::New { "was never allowed to run" } else { "has changed since it was allowed" };
         let name = file.display();
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return Err(UserError::usage(format!("`{name}` {what}, and there is no terminal to ask on (`trust: ask`)"))
-                .hint("read the file, then start ralph here once in a terminal and allow it"));
+            return Err(UserError::usage(format!(
+                "`{name}` {what}, and there is no terminal to ask on (`trust: ask`)"
+            ))
+            .hint("read the file, then start ralph here once in a terminal and allow it"));
         }
         let mut stderr = std::io::stderr();
         let _ = write!(stderr, "`{name}` {what}. It comes with this directory and would run as you.\nRun it? [y/N] ");
@@ -90,7 +94,11 @@ fn remember(path: &Path) -> Result<(), UserError> {
 fn hash(path: &Path) -> Result<String, UserError> {
     let bytes = std::fs::read(path)
         .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
-    Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+    let hex = |mut text: String, byte: &u8| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    };
+    Ok(Sha256::digest(&bytes).iter().fold(String::new(), hex))
 }
 
 /// Where it is remembered what was allowed.

@@ -24,10 +24,7 @@ pub fn parse(text: &str, environment: impl Fn(&str) -> Option<String>) -> Assign
     read
 }
 
-fn assignment<'a>(
-    line: &'a str,
-    known: &impl Fn(&str) -> Option<String>,
-) -> Result<(&'a str, String), &'static str> {
+fn assignment<'a>(line: &'a str, known: &impl Fn(&str) -> Option<String>) -> Result<(&'a str, String), &'static str> {
     let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
     let (name, word) = line.split_once('=').filter(|(name, _)| is_name(name)).ok_or("it is no `NAME=value`")?;
     let mut rest = word.chars().peekable();

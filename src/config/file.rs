@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::adapter::{self, Adapter};
+use super::legacy;
 use super::reading::Reading;
 use super::settings::Layer;
 use crate::error::{UserError, io_reason};
@@ -70,19 +71,24 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
     read_text(path, &text)
 }
 
-fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
+/// Reads settings that stand in another file; paths in them belong to the directory of `path`.
+pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
     let mut reading = Reading::new(path, text);
     let mut file = FileLayer::default();
     let tree = yaml::parse(reading.name(), text)?;
     match &tree.value {
         Value::Null => reading.warnings.push(format!("`{}` is empty", reading.name())),
-        Value::Map(entries) => entries.iter().try_for_each(|entry| section(&mut reading, &mut file, "", entry))?,
+        Value::Map(entries) => {
+            let is_flat = |entry: &&Entry| legacy::renamed(&entry.key).is_some();
+            let (flat, nested): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(is_flat);
+            nested.into_iter().chain(flat).try_for_each(|entry| section(&mut reading, &mut file, "", entry))?;
+        }
         other => {
             let message = format!("the file must be a mapping of sections, found {}", other.kind());
             return Err(reading.wrong(&tree, &message));
         }
     }
-    file.warnings = reading.warnings;
+    file.warnings = reading.into_warnings();
     Ok(file)
 }
 
@@ -95,6 +101,9 @@ fn section(reading: &mut Reading<'_>, file: &mut FileLayer, prefix: &str, entry:
     }
     if Layer::KEYS.iter().any(|key| key.path == path) {
         return file.layer.read(&path, &path, reading, &entry.node);
+    }
+    if let Some(key) = Layer::KEYS.iter().find(|key| legacy::renamed(&path) == Some(key.path)) {
+        return file.layer.read(key.path, &path, reading, &entry.node);
     }
     let inner = format!("{path}.");
     if Layer::KEYS.iter().any(|key| key.path.starts_with(&inner)) {

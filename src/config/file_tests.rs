@@ -145,3 +145,45 @@ fn paths_belong_to_the_file_that_names_them() {
     assert_eq!(settings.prompt_file.value.unwrap(), Path::new("/project/notes/P.md"));
     assert_eq!(settings.transcript.value, Choice::Command(vec!["/project/bin/filter".into(), "-x".into()]));
 }
+
+#[test]
+fn a_flat_file_of_ralph_orchestrator_works_and_the_rest_is_one_warning() {
+    let text = "agent: gemini\nprompt_file: P.md\nmax_iterations: 75\nmax_runtime: 7200\ncompletion_promise: DONE\n\
+                checkpoint_interval: 5\nmax_cost: 50.0\nverbose: false\n\
+                adapters:\n  gemini:\n    enabled: true\n    timeout: 300\n    max_retries: 3\n";
+    let file = read(text).unwrap();
+    let settings = file.layer.clone().settle();
+    assert_eq!(settings.agent, Setting::new("gemini".into(), Origin::File { path: "ralph.yml".into(), line: 1 }));
+    assert_eq!(settings.prompt_file.value.unwrap(), Path::new("P.md"));
+    assert_eq!((settings.max_iterations.value, settings.max_time.value), (75, Duration::from_secs(7200)));
+    assert_eq!(settings.completion_promise.value.unwrap().0, "DONE");
+    assert_eq!(settings.max_cost_usd.value.unwrap().0.to_string(), "50");
+    assert_eq!(
+        file.warnings,
+        ["these keys of ralph-orchestrator in `ralph.yml` do nothing here: `checkpoint_interval` (line 6), `verbose` \
+          (line 8), `adapters.gemini.max_retries` (line 13)"]
+    );
+}
+
+#[test]
+fn a_nested_file_of_ralph_orchestrator_works_and_the_rest_is_one_warning() {
+    let text = "cli:\n  backend: claude\n  default_mode: autonomous\nevent_loop:\n  completion_promise: LOOP_COMPLETE\n  \
+                max_iterations: 100\n  starting_event: build.start\ncore:\n  specs_dir: ./specs/\nmemories:\n  \
+                enabled: true\nhat: 5\n";
+    let file = read(text).unwrap();
+    assert_eq!(file.layer.agent.unwrap().value, "claude");
+    assert_eq!(file.warnings.len(), 2, "{:?}", file.warnings);
+    assert!(file.warnings[0].starts_with("unknown key `hat`"), "a slip is still a slip");
+    for key in ["`cli.default_mode` (line 3)", "`core` (line 8)", "`memories` (line 10)"] {
+        assert!(file.warnings[1].contains(key), "{}", file.warnings[1]);
+    }
+}
+
+#[test]
+fn a_flat_key_wins_over_the_nested_one_wherever_it_stands() {
+    for text in ["agent: amp\ncli: {backend: codex}\n", "cli: {backend: codex}\nagent: amp\n"] {
+        assert_eq!(read(text).unwrap().layer.agent.unwrap().value, "amp");
+    }
+    let message = read("max_iterations: many\n").unwrap_err().message;
+    assert!(message.starts_with("`max_iterations` must be a whole number"), "{message}");
+}

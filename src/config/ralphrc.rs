@@ -91,10 +91,7 @@ pub fn parse(text: &str, environment: impl Fn(&str) -> Option<String>) -> Assign
     read
 }
 
-fn assignment<'a>(
-    line: &'a str,
-    environment: &impl Fn(&str) -> Option<String>,
-) -> Result<(&'a str, String), String> {
+fn assignment<'a>(line: &'a str, environment: &impl Fn(&str) -> Option<String>) -> Result<(&'a str, String), String> {
     if line.contains("$(") || line.contains('`') {
         return Err("commands are not run here".to_owned());
     }
@@ -104,11 +101,14 @@ fn assignment<'a>(
     }
     let value = value.trim();
     let inner = |quote: char| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-    Ok((name, match (inner('"'), inner('\'')) {
-        (Some(inner), _) => expand(inner, environment),
-        (None, Some(inner)) => inner.to_owned(),
-        (None, None) => expand(value, environment),
-    }))
+    Ok((
+        name,
+        match (inner('"'), inner('\'')) {
+            (Some(inner), _) => expand(inner, environment),
+            (None, Some(inner)) => inner.to_owned(),
+            (None, None) => expand(value, environment),
+        },
+    ))
 }
 
 fn is_name(name: &str) -> bool {
@@ -122,7 +122,8 @@ fn expand(value: &str, environment: &impl Fn(&str) -> Option<String>) -> String 
     let mut rest = value;
     while let Some(start) = rest.find("${") {
         let expansion = rest[start..].find('}').map(|length| &rest[start + 2..start + length]);
-        let Some((name, default)) = expansion.and_then(|inner| inner.split_once(":-")).filter(|(name, _)| is_name(name))
+        let Some((name, default)) =
+            expansion.and_then(|inner| inner.split_once(":-")).filter(|(name, _)| is_name(name))
         else {
             out.push_str(&rest[..start + 2]);
             rest = &rest[start + 2..];
@@ -151,20 +152,24 @@ mod tests {
         let values = read(text);
         assert_eq!(values.warnings, Vec::<String>::new());
         let got: Vec<_> = values.all.iter().map(|found| (found.name.as_str(), found.value.as_str())).collect();
-        assert_eq!(got, [
-            ("MAX_CALLS_PER_HOUR", "7"),
-            ("PLATFORM_DRIVER", "codex"),
-            ("PROJECT_NAME", "my project-x"),
-            ("ALLOWED_TOOLS", "Read,${X:-y}"),
-            ("CLAUDE_OUTPUT_FORMAT", "json # not a comment"),
-            ("PROJECT_TYPE", "$HOME ${HOME}"),
-        ]);
+        assert_eq!(
+            got,
+            [
+                ("MAX_CALLS_PER_HOUR", "7"),
+                ("PLATFORM_DRIVER", "codex"),
+                ("PROJECT_NAME", "my project-x"),
+                ("ALLOWED_TOOLS", "Read,${X:-y}"),
+                ("CLAUDE_OUTPUT_FORMAT", "json # not a comment"),
+                ("PROJECT_TYPE", "$HOME ${HOME}"),
+            ]
+        );
         assert_eq!(values.find("PLATFORM_DRIVER").unwrap().line, 4);
     }
 
     #[test]
     fn what_could_be_code_is_passed_over_and_told() {
-        let values = read("PROJECT_NAME=$(touch x)\nPROJECT_NAME=`touch x`\nfoo=1\nrm -rf /\nNOSUCH=1\nexport PROMPT_FILE=x");
+        let values =
+            read("PROJECT_NAME=$(touch x)\nPROJECT_NAME=`touch x`\nfoo=1\nrm -rf /\nNOSUCH=1\nexport PROMPT_FILE=x");
         assert_eq!(values.all, []);
         assert_eq!(values.warnings.len(), 6);
         assert_eq!(values.warnings[0], "line 1 was passed over: commands are not run here");

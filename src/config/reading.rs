@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::legacy;
 use super::origin::{Origin, Setting};
 use super::value::SettingValue;
 use crate::error::UserError;
@@ -14,12 +15,14 @@ pub struct Reading<'a> {
     text: &'a str,
     /// What the user should know, though the file can be used.
     pub warnings: Vec<String>,
+    /// Keys of another program, with their lines.
+    unused: Vec<(usize, String)>,
 }
 
 impl<'a> Reading<'a> {
     /// Begins to read a file.
     pub fn new(path: &'a Path, text: &'a str) -> Self {
-        Self { path, name: path.display().to_string(), text, warnings: Vec::new() }
+        Self { path, name: path.display().to_string(), text, warnings: Vec::new(), unused: Vec::new() }
     }
 
     /// The file as the user knows it.
@@ -48,9 +51,24 @@ impl<'a> Reading<'a> {
 
     /// A key that means nothing, and the one that may have been meant.
     pub fn unknown(&mut self, key: &str, entry: &Entry, meant: Option<&str>) {
+        if legacy::is_unused(key) {
+            self.unused.push((entry.place.line, key.to_owned()));
+            return;
+        }
         let advice = meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"));
         let excerpt = yaml::excerpt(&self.name, self.text, entry.place);
         self.warnings.push(format!("unknown key `{key}`{advice}\n{excerpt}"));
+    }
+
+    /// All that the user should know.
+    pub fn into_warnings(mut self) -> Vec<String> {
+        if !self.unused.is_empty() {
+            self.unused.sort();
+            let keys = self.unused.iter().map(|(line, key)| format!("`{key}` (line {line})"));
+            let (name, keys) = (&self.name, keys.collect::<Vec<_>>().join(", "));
+            self.warnings.push(format!("these keys of ralph-orchestrator in `{name}` do nothing here: {keys}"));
+        }
+        self.warnings
     }
 
     /// The value has another type than it must have.

@@ -54,6 +54,19 @@ impl Lock {
         }
     }
 
+    /// Who holds it now; `None` when nobody does, or does not say.
+    pub fn holder(path: &Path) -> Option<Holder> {
+        let mut file = File::open(path).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text).ok()?;
+                serde_json::from_str(&text).ok()
+            }
+            _ => None,
+        }
+    }
+
     /// Writes down who holds it.
     pub fn sign(&mut self, holder: &Holder) -> io::Result<()> {
         self.file.set_len(0)?;
@@ -81,7 +94,9 @@ mod tests {
         let mut first = Lock::take(&path).unwrap();
         first.sign(&holder).unwrap();
         assert!(matches!(Lock::take(&path), Err(LockError::Held(Some(found))) if found == holder));
+        assert_eq!(Lock::holder(&path), Some(holder));
         drop(first);
+        assert_eq!(Lock::holder(&path), None);
         Lock::take(&path).unwrap();
     }
 }

@@ -52,6 +52,16 @@ impl Store {
         Ok(Self { directory })
     }
 
+    /// The store of a working directory as it is; nothing is created.
+    pub fn at(workspace: &Path) -> Self {
+        Self { directory: workspace.join(".ralph") }
+    }
+
+    /// The directory of a run that was made here.
+    pub fn run(&self, id: &str) -> Option<RunDirectory> {
+        self.has_run(id).then(|| RunDirectory { id: id.to_owned(), path: self.directory.join("runs").join(id) })
+    }
+
     /// The lock file.
     pub fn lock(&self) -> PathBuf {
         self.directory.join("lock")

@@ -4,8 +4,8 @@
 
 mod bench;
 pub mod budget;
-mod contract;
 mod casting;
+mod contract;
 pub mod control;
 mod coordinator;
 pub mod decide;
@@ -17,6 +17,7 @@ mod interrupt;
 mod iteration;
 mod judge;
 mod memory;
+pub mod mode;
 mod paths;
 mod plan;
 mod progress;

@@ -59,10 +59,9 @@ impl StatusBlock {
     /// What it means to the loop: `EXIT_SIGNAL` first, then `STATUS`.
     pub fn claim(&self) -> Claim {
         match (self.exit_signal, self.status.as_deref()) {
-            (Some(true), _) => Claim::Done,
+            (Some(true), _) | (None, Some("COMPLETE")) => Claim::Done,
             (_, Some("BLOCKED")) => Claim::Blocked,
             (Some(false), _) | (None, Some("IN_PROGRESS")) => Claim::NotDone,
-            (None, Some("COMPLETE")) => Claim::Done,
             (None, _) => Claim::Nothing,
         }
     }
@@ -78,7 +77,8 @@ impl StatusBlock {
                 Some(Signal::NearMiss { line: marker.clone(), marker, reason })
             }
             (Claim::Blocked, None | Some(Signal::NearMiss { .. } | Signal::Complete { .. })) => {
-                let reason = self.recommendation.clone().unwrap_or_else(|| "the status block says `BLOCKED`".to_owned());
+                let reason =
+                    self.recommendation.clone().unwrap_or_else(|| "the status block says `BLOCKED`".to_owned());
                 Some(Signal::Blocked { reason })
             }
             (_, signal) => signal,
@@ -193,15 +193,18 @@ mod tests {
     fn every_field_is_read_and_what_follows_the_end_is_not() {
         let block = last_in(FULL).unwrap();
         let text = |text: &str| Some(text.to_owned());
-        assert_eq!(block, StatusBlock {
-            status: text("IN_PROGRESS"),
-            exit_signal: Some(false),
-            tasks_completed: Some(1),
-            files_modified: Some(3),
-            tests: text("PASSING"),
-            work_type: text("IMPLEMENTATION"),
-            recommendation: text("go on: with b"),
-        });
+        assert_eq!(
+            block,
+            StatusBlock {
+                status: text("IN_PROGRESS"),
+                exit_signal: Some(false),
+                tasks_completed: Some(1),
+                files_modified: Some(3),
+                tests: text("PASSING"),
+                work_type: text("IMPLEMENTATION"),
+                recommendation: text("go on: with b"),
+            }
+        );
         assert_eq!(last_in("no block\nEXIT_SIGNAL: true"), None);
     }
 

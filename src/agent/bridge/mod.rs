@@ -283,7 +283,8 @@ impl Failed {
         let said = self.complaints.replace('\0', "");
         let said = said.trim();
         let end = (0..=said.len().min(LONGEST_COMPLAINT)).rev().find(|&at| said.is_char_boundary(at)).unwrap_or(0);
-        let said = if said.is_empty() { "it said nothing on standard error".to_owned() } else { said[..end].to_owned() };
+        let said =
+            if said.is_empty() { "it said nothing on standard error".to_owned() } else { said[..end].to_owned() };
         UserError::agent(format!("`{}`: {}: {said}", file.display(), self.what))
     }
 }

@@ -25,7 +25,6 @@ impl Place {
     }
 }
 
-
 #[tokio::test]
 async fn values_of_any_bytes_cross_both_ways() {
     let place = Place::new("keep() { LIST=(\"$@\"); }\nsay() { printf '%s' \"$1\"; }");
@@ -54,7 +53,8 @@ async fn what_a_called_hook_sets_stays_and_what_an_asked_one_sets_is_lost() {
 
 #[tokio::test]
 async fn files_under_strict_options_work_and_the_options_stay_theirs() {
-    let place = Place::new("set -euo pipefail\nIFS=x\nempty() { LIST=(); false; LIST=(a); }\nok() { echo \"${1-none}\"; }");
+    let place =
+        Place::new("set -euo pipefail\nIFS=x\nempty() { LIST=(); false; LIST=(a); }\nok() { echo \"${1-none}\"; }");
     let mut shell = place.loaded().await;
     assert!(shell.call("empty", &[]).await.unwrap().succeeded(), "a hook in a condition is not ended by `set -e`");
     assert_eq!(shell.array("LIST").await.unwrap(), [b"a"]);

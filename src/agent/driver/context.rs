@@ -90,8 +90,7 @@ mod tests {
         let long = "ä".repeat(1000);
         let plan = format!("- [ ] {long}");
         let remarks = [long.clone()];
-        let facts =
-            Facts { iteration: 1, resumed: false, plan: Some(&plan), remarks: &remarks, summary: Some(&long) };
+        let facts = Facts { iteration: 1, resumed: false, plan: Some(&plan), remarks: &remarks, summary: Some(&long) };
         assert_eq!(loop_context(&facts).chars().count(), LONGEST);
         let facts = Facts { remarks: &[], ..facts };
         assert!(loop_context(&facts).chars().count() < LONGEST, "task and summary are cut before the whole is");

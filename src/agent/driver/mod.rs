@@ -272,9 +272,8 @@ fn refused(hook: &str, called: &Called) -> Failed {
 
 /// What differs between the environment of the shell and ours.
 pub(super) fn difference(theirs: Vec<(OsString, OsString)>) -> Environment {
-    let ours = |name: &OsString| {
-        OF_THE_SHELL.iter().any(|known| name == known) || name.as_bytes().starts_with(b"BASH_FUNC_")
-    };
+    let ours =
+        |name: &OsString| OF_THE_SHELL.iter().any(|known| name == known) || name.as_bytes().starts_with(b"BASH_FUNC_");
     let gone = std::env::vars_os()
         .filter(|(name, _)| !ours(name) && !theirs.iter().any(|(known, _)| known == name))
         .filter_map(|(name, _)| name.into_string().ok());

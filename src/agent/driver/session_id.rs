@@ -20,7 +20,8 @@ pub fn extract(output: &[u8]) -> Option<String> {
 
 /// The JSON documents of an output: one on each line, with other lines between them, or one over several lines.
 fn documents(output: &[u8]) -> Vec<Value> {
-    let parse = |text: &[u8]| serde_json::from_slice::<Value>(text).ok().filter(|value| value.is_object() || value.is_array());
+    let parse =
+        |text: &[u8]| serde_json::from_slice::<Value>(text).ok().filter(|value| value.is_object() || value.is_array());
     let lines: Vec<Value> = output.split(|&byte| byte == b'\n').filter_map(parse).collect();
     if !lines.is_empty() || output.len() > LARGEST_DOCUMENT {
         return lines;
@@ -94,13 +95,22 @@ mod tests {
     #[test]
     fn streams_are_known_by_their_shape() {
         for (lines, expected) in [
-            (&[r#"{"type":"thread.started","thread_id":"t1"}"#, r#"{"type":"turn.completed","session_id":"no"}"#][..], Some("t1")),
-            (&[r#"{"type":"system","subtype":"init","session_id":"i"}"#, r#"{"type":"result","session_id":"r"}"#], Some("r")),
+            (
+                &[r#"{"type":"thread.started","thread_id":"t1"}"#, r#"{"type":"turn.completed","session_id":"no"}"#][..],
+                Some("t1"),
+            ),
+            (
+                &[r#"{"type":"system","subtype":"init","session_id":"i"}"#, r#"{"type":"result","session_id":"r"}"#],
+                Some("r"),
+            ),
             (&[r#"{"type":"system","subtype":"init","session_id":"i"}"#, r#"{"type":"assistant"}"#], Some("i")),
             (&[r#"{"type":"message","session":{"id":"o"}}"#, r#"{"x":1}"#], Some("o")),
             (&[r#"{"x":1}"#, r#"{"session_id":"s"}"#], Some("s")),
             (&["noise", r#"{"session_id":"alone"}"#, "noise"], Some("alone")),
-            (&[r#"[{"type":"system","subtype":"init","session_id":"i"},{"type":"result","session_id":"r"}]"#], Some("r")),
+            (
+                &[r#"[{"type":"system","subtype":"init","session_id":"i"},{"type":"result","session_id":"r"}]"#],
+                Some("r"),
+            ),
             (&[r#"{"type":"turn.started"}"#, r#"{"type":"turn.completed"}"#], None),
         ] {
             assert_eq!(extract(lines.join("\n").as_bytes()).as_deref(), expected, "{lines:?}");

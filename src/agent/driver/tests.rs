@@ -83,14 +83,26 @@ impl Place {
 /// The prompt as `$(cat file)` gives it.
 const WORDS: &str = "Do 'this' and \"that\".\n\n$(touch x)";
 
+/// A driver's name, what comes first, what a session adds, what comes last.
+type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+
 #[tokio::test]
 async fn the_command_lines_of_the_five_drivers_are_the_documented_ones() {
     let joined = format!("{CONTEXT}\n\n{WORDS}");
-    let claude = ["claude", "--output-format", "json", "--permission-mode", "bypassPermissions", "--allowedTools", "Read", "Bash(git *)"];
+    let claude = [
+        "claude",
+        "--output-format",
+        "json",
+        "--permission-mode",
+        "bypassPermissions",
+        "--allowedTools",
+        "Read",
+        "Bash(git *)",
+    ];
     let codex = ["codex", "exec", "--json", "--sandbox", "workspace-write"];
     let opencode = ["opencode", "run", "--agent", "build", "--format", "json"];
     let copilot = ["copilot", "--autopilot", "--yolo", "--max-autopilot-continues", "50", "--no-ask-user", "-s", "-p"];
-    let rows: [(&str, &[&str], &[&str], &[&str]); 4] = [
+    let rows: [Row<'_>; 4] = [
         ("claude-code", &claude, &["--resume", "S"], &["--append-system-prompt", CONTEXT, "-p", WORDS]),
         ("codex", &codex, &["resume", "S"], &[&joined]),
         ("opencode", &opencode, &["--continue", "--session", "S"], &[&joined]),
@@ -148,7 +160,8 @@ async fn a_driver_with_only_the_required_hooks_has_the_documented_defaults() {
     assert_eq!(driver.filter().await.unwrap(), None, "an absent filter shows nothing and breaks nothing");
     assert!(driver.denial_help().await.unwrap().contains("Minimal"));
     assert_eq!(driver.metadata().await.unwrap(), (None, None));
-    let expected = ["minimal-cli", "--prompt", "PROMPT.md", "--output-format", "json", "--session", "S", "--context", "C"];
+    let expected =
+        ["minimal-cli", "--prompt", "PROMPT.md", "--output-format", "json", "--session", "S", "--context", "C"];
     assert_eq!(place.argv("C", "S").await, expected, "the live command is a copy");
 }
 
@@ -171,7 +184,9 @@ async fn capabilities_are_what_the_hooks_return() {
 
 #[tokio::test]
 async fn arrays_of_any_bytes_become_the_command_line() {
-    let place = Place::minimal_with("driver_build_command() { CLAUDE_CMD_ARGS=(cli $'a\\nb' '' \"it's \\\"x\\\"\" $'\\xff'); }");
+    let place = Place::minimal_with(
+        "driver_build_command() { CLAUDE_CMD_ARGS=(cli $'a\\nb' '' \"it's \\\"x\\\"\" $'\\xff'); }",
+    );
     let mut driver = place.load().await.unwrap();
     let built = driver.build(Path::new("p"), "", "", place.directory.path()).await.unwrap();
     let words: Vec<&[u8]> = built.invocation.args.iter().map(|word| word.as_bytes()).collect();
@@ -199,10 +214,19 @@ async fn every_fault_names_the_hook_the_file_and_what_it_said() {
         ("driver_cli_binary() { echo no cli >&2; return 2; }", &["`driver_cli_binary` gave exit status 2", "no cli"]),
         ("driver_display_name() { return 1; }", &["`driver_display_name` gave exit status 1", "said nothing"]),
         ("driver_name() { exit 3; }", &["`driver_name` gave exit status 3"]),
-        ("driver_valid_tools() { echo oh >&2; exit 5; }", &["`driver_valid_tools` ended its shell with exit status 5", "oh"]),
-        ("driver_build_command() { echo no prompt >&2; return 1; }", &["`driver_build_command` gave exit status 1", "no prompt"]),
+        (
+            "driver_valid_tools() { echo oh >&2; exit 5; }",
+            &["`driver_valid_tools` ended its shell with exit status 5", "oh"],
+        ),
+        (
+            "driver_build_command() { echo no prompt >&2; return 1; }",
+            &["`driver_build_command` gave exit status 1", "no prompt"],
+        ),
         ("driver_build_command() { :; }", &["left `LIVE_CMD_ARGS` empty"]),
-        ("driver_build_command() { nosuchcommand; }", &["`driver_build_command` gave exit status 127", "nosuchcommand"]),
+        (
+            "driver_build_command() { nosuchcommand; }",
+            &["`driver_build_command` gave exit status 127", "nosuchcommand"],
+        ),
         ("set -e; false", &["ended its shell with exit status 1"]),
     ] {
         let fault = Place::minimal_with(extra).fault().await;
@@ -235,7 +259,11 @@ async fn a_live_command_that_cannot_be_made_leaves_the_plain_one() {
     let prompt = place.directory.path().join("PROMPT.md");
     let built = driver.build(&prompt, "", "", place.directory.path()).await.unwrap();
     assert_eq!(built.invocation.program, "minimal-cli");
-    assert!(built.notices[0].contains("`driver_prepare_live_command` gave exit status 1: cannot"), "{:?}", built.notices);
+    assert!(
+        built.notices[0].contains("`driver_prepare_live_command` gave exit status 1: cannot"),
+        "{:?}",
+        built.notices
+    );
 }
 
 #[tokio::test]

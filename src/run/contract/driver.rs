@@ -50,9 +50,8 @@ impl OfDriver {
         let turn = Turn { environment: stage.environment.clone(), ..Turn::new("", workspace) };
         let mut driver = Driver::load(foreign, workspace, agent.environment(&turn)).await?;
         let filter = driver.filter().await?;
-        let global = |name: &str| {
-            foreign.globals.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-        };
+        let global =
+            |name: &str| foreign.globals.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let goes_on = global("CLAUDE_USE_CONTINUE") == Some("true") && driver.facts.sessions;
         let hours = global("SESSION_EXPIRY_HOURS").and_then(|hours| hours.parse().ok()).unwrap_or(EXPIRY_HOURS);
         let most_calls = global("MAX_CALLS_PER_HOUR").and_then(|calls| calls.parse().ok());
@@ -72,7 +71,11 @@ impl OfDriver {
     }
 
     /// Calls the hooks and makes the iteration theirs.
-    pub async fn prepare(&mut self, stage: &Stage<'_>, iteration: &mut Iteration<'_>) -> Result<Vec<String>, UserError> {
+    pub async fn prepare(
+        &mut self,
+        stage: &Stage<'_>,
+        iteration: &mut Iteration<'_>,
+    ) -> Result<Vec<String>, UserError> {
         for (name, value) in &stage.environment {
             self.driver.export(&name.to_string_lossy(), &value.to_string_lossy()).await?;
         }
@@ -82,7 +85,7 @@ impl OfDriver {
         let mut files = Vec::new();
         let prompt_file = match stage.prompt {
             Source::File(path) => path.clone(),
-            Source::Text { .. } => {
+            Source::Text { .. } | Source::Mode { .. } => {
                 let directory = std::env::temp_dir();
                 let file = PrivateFile::new(&directory, words.as_bytes()).map_err(|error| {
                     UserError::failed(format!("cannot write the prompt to `{}`: {error}", directory.display()))

@@ -41,7 +41,11 @@ impl OfScript {
     }
 
     /// Calls the hook before, and makes the iteration the script's.
-    pub async fn prepare(&mut self, stage: &Stage<'_>, iteration: &mut Iteration<'_>) -> Result<Vec<String>, UserError> {
+    pub async fn prepare(
+        &mut self,
+        stage: &Stage<'_>,
+        iteration: &mut Iteration<'_>,
+    ) -> Result<Vec<String>, UserError> {
         self.rule = Some(iteration.rule.clone());
         self.script.export(&stage.environment).await?;
         let prompts = iteration.context.prompts.iter().map(|prompt| fill(prompt, &self.variables));
@@ -176,7 +180,11 @@ mod tests {
         let path = place.path().join("1.stdout");
         std::fs::write(&path, "one\ntwo\n").unwrap();
         let read = |start| std::fs::read_to_string(&Attempt::of(&Output { path: path.clone(), start }).unwrap().path);
-        assert_eq!(Attempt::of(&Output { path: path.clone(), start: 0 }).unwrap().path, path, "no copy where none is needed");
+        assert_eq!(
+            Attempt::of(&Output { path: path.clone(), start: 0 }).unwrap().path,
+            path,
+            "no copy where none is needed"
+        );
         assert!(read(4).is_err(), "the copy goes with the try");
         let attempt = Attempt::of(&Output { path: path.clone(), start: 4 }).unwrap();
         assert_eq!(std::fs::read_to_string(&attempt.path).unwrap(), "two\n");

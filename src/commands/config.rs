@@ -1,0 +1,90 @@
+//! `ralph config`: what holds here, and who says so.
+
+use std::io::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::run::working_directory;
+use crate::cli::{Config, ConfigAction};
+use crate::config::{self, Adapter, FileLayer, Layer, Origin, Settings};
+use crate::error::UserError;
+use crate::nearest::nearest;
+
+/// Runs `ralph config` or `ralph config get`.
+pub fn run(args: &Config) -> Result<u8, UserError> {
+    let file = config::nearest_file(args.config.clone(), &working_directory()?)?;
+    for warning in &file.warnings {
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+    }
+    let settings = config::environment().over(file.layer.clone()).settle();
+    let text = match &args.action {
+        Some(ConfigAction::Get(get)) => {
+            let (value, origin) = value_of(&get.key, &settings, &file)?;
+            match (args.json, value) {
+                (true, value) => format!("{:#}\n", described(&value, &origin)),
+                (false, Json::Null) => String::new(),
+                (false, Json::String(text)) => format!("{text}\n"),
+                (false, value) => format!("{value}\n"),
+            }
+        }
+        None if args.json => format!("{:#}\n", all(&settings, &file)),
+        None => config::effective(&settings, &file.adapters),
+    };
+    // Nobody may be left to read it.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(0)
+}
+
+fn described(value: &Json, origin: &str) -> Json {
+    json!({"value": value, "origin": origin})
+}
+
+/// Every key with its value and its origin.
+fn all(settings: &Settings, file: &FileLayer) -> Json {
+    let layer = settings.layer();
+    let rows = layer.rows().into_iter();
+    let rows = rows.map(|row| (row.key.path.to_owned(), described(&row.written, &row.origin.to_string())));
+    let adapters = file.adapters.iter().flat_map(|(agent, adapter)| {
+        let rows = adapter.rows().into_iter();
+        rows.map(move |row| {
+            (format!("adapters.{agent}.{}", row.key.path), described(&row.written, &row.origin.to_string()))
+        })
+    });
+    rows.chain(adapters).collect::<Map<_, _>>().into()
+}
+
+/// One value and who says so; a key of an adapter that nobody mentions has its default.
+fn value_of(key: &str, settings: &Settings, file: &FileLayer) -> Result<(Json, String), UserError> {
+    let layer = settings.layer();
+    if let Some(row) = layer.rows().into_iter().find(|row| row.key.path == key) {
+        return Ok((row.written, row.origin.to_string()));
+    }
+    if let Some((agent, name)) = key.strip_prefix("adapters.").and_then(|rest| rest.split_once('.'))
+        && let Some(known) = Adapter::KEYS.iter().find(|known| known.path == name)
+    {
+        let adapter = file.adapter(agent);
+        let row = adapter.rows().into_iter().find(|row| row.key.path == name);
+        return Ok(row.map_or_else(
+            || ((known.default)(), Origin::Default.to_string()),
+            |row| (row.written, row.origin.to_string()),
+        ));
+    }
+    Err(unknown(key))
+}
+
+fn unknown(key: &str) -> UserError {
+    let known: Vec<&str> = Layer::KEYS.iter().map(|known| known.path).collect();
+    let inside: Vec<&str> = known.iter().copied().filter(|path| path.starts_with(&format!("{key}."))).collect();
+    if !inside.is_empty() {
+        return UserError::usage(format!("`{key}` is a section, not a key"))
+            .hint(format!("its keys: {}", inside.join(", ")));
+    }
+    let error = UserError::usage(format!("unknown key `{key}`"));
+    // A key without its section is the usual slip.
+    let meant = nearest(key, known.iter().copied())
+        .or_else(|| known.iter().copied().find(|path| path.rsplit('.').next() == Some(key)));
+    match meant {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error.hint("see all keys: `ralph config`"),
+    }
+}

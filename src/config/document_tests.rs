@@ -1,0 +1,109 @@
+use std::path::Path;
+
+use super::*;
+use crate::config::file::read_text;
+
+/// Every key with another value than its default.
+const EVERYTHING: &str = "
+cli:
+  backend: codex
+  command: my-ai
+  args: ['', '--x', 'a b', '#', 'true']
+  prompt_mode: arg
+  prompt_flag: --prompt
+  model: 'gpt: 5'
+  effort: '1'
+  tools: [Read, 'Bash(git *)']
+  pty: true
+  leave_running: true
+event_loop:
+  prompt_file: notes/P.md
+  completion_promise: \"ALL 'GREEN' # now\"
+  max_iterations: 7
+  max_runtime_seconds: 1h30m
+  max_consecutive_failures: 2
+  max_cost_usd: 2.5
+  starting_event: work.start
+verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
+completion: {match: anywhere, plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
+no_progress: 0
+permission: halt
+allowed_paths: [src/**, 'a b']
+session: {resume-until: context 60%}
+session_expiry: 1h
+fallback: [amp, demo]
+pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
+hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\"}}
+transcript: {command: 'my-filter \"a b\"'}
+limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
+adapters:
+  codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], env: {A: 'on'}, partial: true}
+  amp: {}
+";
+
+fn values(settings: &Settings) -> Vec<(&'static str, Json)> {
+    settings.layer().rows().into_iter().map(|row| (row.key.path, row.written)).collect()
+}
+
+#[test]
+fn what_is_printed_is_read_as_the_same_settings() {
+    for text in [EVERYTHING, "cli: {}"] {
+        let first = read_text(Path::new("/project/ralph.yml"), text).unwrap();
+        let settings = first.layer.clone().settle();
+        let printed = effective(&settings, &first.adapters);
+        let second = read_text(Path::new("/elsewhere/printed.yml"), &printed).unwrap();
+        assert_eq!(second.warnings, Vec::<String>::new(), "{printed}");
+        assert_eq!(values(&settings), values(&second.layer.settle()), "{printed}");
+        let adapters = |adapters: &[(String, Adapter)]| {
+            let of = |(name, adapter): &(String, Adapter)| {
+                let rows = adapter.rows().into_iter().map(|row| (row.key.path, row.written)).collect::<Vec<_>>();
+                (name.clone(), rows)
+            };
+            adapters.iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(adapters(&first.adapters), adapters(&second.adapters), "{printed}");
+    }
+}
+
+#[test]
+fn the_test_above_changes_every_key() {
+    let file = read_text(Path::new("ralph.yml"), EVERYTHING).unwrap();
+    for row in file.layer.clone().settle().layer().rows() {
+        assert_ne!(row.written, (row.key.default)(), "`{}` has its default in the test", row.key.path);
+    }
+    assert_eq!(file.adapters[0].1.rows().len(), Adapter::KEYS.len());
+}
+
+#[test]
+fn every_value_is_printed_with_its_origin() {
+    let file = read_text(Path::new("ralph.yml"), "event_loop:\n  max_iterations: 7\n").unwrap();
+    let printed = effective(&file.layer.settle(), &[]);
+    assert!(printed.contains("\n  max_iterations: 7  # ralph.yml:2\n"), "{printed}");
+    assert!(printed.contains("cli:\n  backend: auto  # default\n  # command: not set\n"), "{printed}");
+}
+
+#[test]
+fn the_file_to_begin_with_changes_nothing_but_the_agent() {
+    let text = template("codex", "found");
+    let file = read_text(Path::new("ralph.yml"), &text).unwrap();
+    assert_eq!(file.warnings, Vec::<String>::new(), "{text}");
+    let said: Vec<_> = file.layer.rows().into_iter().map(|row| (row.key.path, row.shown)).collect();
+    assert_eq!(said, [("cli.backend", "codex".to_owned())]);
+    assert!(file.adapters.is_empty());
+}
+
+#[test]
+fn the_file_to_begin_with_is_still_right_when_every_hash_is_taken_away() {
+    let uncommented: String = template("codex", "found")
+        .lines()
+        .filter(|line| !line.contains("  # ") || line.contains("backend:"))
+        .map(|line| match line.trim_start().strip_prefix("# ") {
+            // A sentence stays a comment.
+            Some(rest) if rest.starts_with(|first: char| first.is_uppercase()) => line.to_owned() + "\n",
+            Some(rest) => line.replacen(&format!("# {rest}"), rest, 1) + "\n",
+            None => line.to_owned() + "\n",
+        })
+        .collect();
+    let file = read_text(Path::new("ralph.yml"), &uncommented).unwrap();
+    assert_eq!(file.warnings, Vec::<String>::new(), "{uncommented}");
+}
