@@ -134,6 +134,7 @@ pub enum JqMode {
 /// `ralph run`.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
 pub struct Run {
     /// The prompt, as words; `-` reads it from standard input. Default: the file `PROMPT.md`, then
     /// `.ralph/PROMPT.md`.

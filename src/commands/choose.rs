@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{foreign, runtime};
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
-    self, Agent, By, Catalog, Entry, Live, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
+    self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
 };
 use crate::config::{Adapter, FileLayer, Origin, PromptMode, Setting, Settings};
 use crate::error::UserError;
@@ -25,9 +25,9 @@ pub struct Chosen {
 }
 
 /// The agent that the settings ask for. With `auto` the machine is searched.
-pub fn choose(settings: &Settings, file: &FileLayer, live: Live, workspace: &Path) -> Result<Chosen, UserError> {
+pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Chosen, UserError> {
     let wishes = |name: &str| options(settings, &file.adapter(name));
-    if let Some(chosen) = foreign::choose(settings, &wishes, live, workspace)? {
+    if let Some(chosen) = foreign::choose(settings, &wishes, workspace)? {
         return Ok(chosen);
     }
     let custom = |argv: &[String], prompt| {

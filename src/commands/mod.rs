@@ -73,7 +73,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Schema(args) => Ok(schema::run(&args)),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
-        Command::JqService(args) => jq_service::run(&args),
+        Command::JqService(args) => Ok(jq_service::run(&args)),
         Command::DemoAgent => demo_agent::run(),
     };
     match result {

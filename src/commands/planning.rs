@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::choose::{Chosen, choose};
 use super::foreign;
-use crate::agent::{Agent, Live, Source as DefinedBy, Turn};
+use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
     self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
@@ -63,8 +63,7 @@ pub fn plan_from(
     task: Task,
 ) -> Result<Planned, UserError> {
     let said = layers.over(file.layer.clone());
-    let live = if args.no_live { Live::Off } else { Live::Wanted };
-    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, live, &workspace)?;
+    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, &workspace)?;
     // What the configuration of another loop says comes after the user's own words.
     let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
     let rule = Rule::new(
@@ -209,7 +208,7 @@ fn another(
     own.effort = Setting::new(None, Origin::Default);
     own.tools = Setting::new(Vec::new(), Origin::Default);
     own.transcript = Setting::new(Choice::Auto, Origin::Default);
-    let Chosen { agent, .. } = choose(&own, file, Live::Wanted, workspace)?;
+    let Chosen { agent, .. } = choose(&own, file, workspace)?;
     worker(agent, &mut own, file, workspace)
 }
 
@@ -257,6 +256,11 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
         effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
         tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
         transcript,
+        live: match (args.live, args.no_live) {
+            (true, _) => Some(Setting::new(true, flag("--live"))),
+            (false, true) => Some(Setting::new(false, flag("--no-live"))),
+            (false, false) => None,
+        },
         pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),

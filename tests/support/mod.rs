@@ -338,6 +338,7 @@ impl Ran {
     /// The raw bytes of an iteration.
     pub fn raw(&self, name: &str) -> Vec<u8> {
         let path = run_directory(&self.test.workspace()).unwrap().join("raw").join(name);
+        let path = if path.exists() { path } else { path.with_file_name(format!("{name}.zst")) };
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut ralph::journal::raw::open(&path).unwrap(), &mut bytes).unwrap();
         bytes
