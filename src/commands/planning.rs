@@ -29,6 +29,8 @@ pub struct Planned {
     pub settings: Settings,
     /// Where the chosen agent is defined.
     pub defined_by: Option<DefinedBy>,
+    /// Why it was chosen.
+    pub why: String,
 }
 
 /// Puts everything together; the agent is not started yet.
@@ -38,7 +40,7 @@ pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planne
     let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
     let layers = flags(args)?.over(config::environment()).over(of_mode.layer).over(file.layer.clone());
     let mut settings = layers.settle();
-    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
+    let Chosen { agent, source: defined_by, why, notices: told } = choose(&settings, &file, &workspace)?;
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
@@ -113,7 +115,7 @@ pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planne
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };
-    Ok(Planned { plan, settings, defined_by })
+    Ok(Planned { plan, settings, defined_by, why })
 }
 
 /// What a mode says in front of its prompt. Paths belong to the working directory.

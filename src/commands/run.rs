@@ -30,13 +30,14 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         }
     };
-    let Planned { mut plan, settings, defined_by } = plan(args, mode, workspace)?;
+    let planned = plan(args, mode, workspace)?;
     if args.dry_run {
-        let report = dry_run::report(&plan, &settings, defined_by.as_ref())?;
+        let report = dry_run::report(&planned, output)?;
         // Nobody may be left to read it.
         let _ = std::io::stdout().write_all(report.as_bytes());
         return Ok(0);
     }
+    let Planned { mut plan, .. } = planned;
     let unusable = |error: &std::io::Error| {
         UserError::usage(format!("cannot use `{}`: {}", plan.workspace.join(".ralph").display(), io_reason(error)))
             .hint("ralph keeps its journal there: make room on the disk or mend the permissions; nothing was run")
