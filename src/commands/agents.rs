@@ -23,7 +23,7 @@ pub fn run(args: &Agents) -> Result<u8, UserError> {
         let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }
     let text = match &args.action {
-        Some(AgentsAction::Show(show)) => self::show(show, &catalog, file, &workspace)?,
+        Some(AgentsAction::Show(show)) => self::show(show, &catalog, &file, &workspace)?,
         None => {
             let rows = list(&catalog, &file, &workspace)?;
             if args.json { pretty(&Value::Array(rows.iter().map(Row::json).collect())) } else { table(&rows) }
@@ -154,10 +154,10 @@ SESSIONS: what it can do with its sessions: resume (go on with one), fork (go on
 AUTH: whether a login was seen; unknown: none was, but it can also be in a keyring
 ";
 
-fn show(args: &Show, catalog: &Catalog, file: FileLayer, workspace: &Path) -> Result<String, UserError> {
+fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> Result<String, UserError> {
     let settings: Settings = Layer::default().over(file.layer.clone()).settle();
     let (agent, found, source) = if args.name == "custom" {
-        let agent = choose(&as_custom(settings), &file, workspace)?.agent;
+        let agent = choose(&as_custom(settings), file, workspace)?.agent;
         let found = process::check(&agent.invocation(&Turn::new("", workspace))?);
         (agent, found, "`cli.command` in the configuration".to_owned())
     } else {

@@ -55,20 +55,18 @@ pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result
             notices.extend(command.map(|command| {
                 format!("`cli.command` (from {}) is used only with `cli.backend: custom`", command.origin)
             }));
-            match name {
-                "auto" => automatic(&catalog, file, &wishes, workspace, notices),
-                _ => {
-                    let entry = catalog.find(name).map_err(|error| match asked {
-                        Origin::Flag(_) => error,
-                        origin => UserError { message: said_by(&error.message, origin), ..error },
-                    })?;
-                    let (agent, found) = agent::locate(&entry.definition, wishes(name), workspace);
-                    match found {
-                        Ok(_) => Ok(chosen(agent, entry, format!("asked for by {asked}"), notices)),
-                        Err(StartError::NotFound { .. }) => Err(agent::not_installed(&agent, &asked.to_string())),
-                        Err(error) => Err(start_error(&error)),
-                    }
-                }
+            if name == "auto" {
+                return automatic(&catalog, file, &wishes, workspace, notices);
+            }
+            let entry = catalog.find(name).map_err(|error| match asked {
+                Origin::Flag(_) => error,
+                origin => UserError { message: said_by(&error.message, origin), ..error },
+            })?;
+            let (agent, found) = agent::locate(&entry.definition, wishes(name), workspace);
+            match found {
+                Ok(_) => Ok(chosen(agent, entry, format!("asked for by {asked}"), notices)),
+                Err(StartError::NotFound { .. }) => Err(agent::not_installed(&agent, &asked.to_string())),
+                Err(error) => Err(start_error(&error)),
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::run::{Worker, start_error};
 
 /// The whole report, for people or as JSON.
 pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
-    let Planned { plan, settings, defined_by, why } = planned;
+    let Planned { plan, settings, defined_by, why, .. } = planned;
     let words = plan.prompt.read()?;
     let context = LoopContext {
         iteration: 1,

@@ -108,7 +108,10 @@ impl Iteration<'_> {
     /// Plays it to its end.
     pub async fn play(self, recorder: &mut Recorder, ears: Ears<'_>) -> Result<Played, Halt> {
         let Ears { interrupts, inbox, orders } = ears;
-        let mut raw = Raw::create(&self.raw, self.number).map_err(|error| unrecorded(&error))?;
+        let mut raw = recorder.raw(self.number)?;
+        if let Some(prompt) = self.context.prompts.first() {
+            recorder.prompt(self.number, prompt)?;
+        }
         let mut filter = match self.transcript {
             Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &Raw::stdout(&self.raw, self.number))?),
             Selected::Dialect(_) | Selected::Auto(_) => None,
@@ -136,9 +139,9 @@ impl Iteration<'_> {
                 came = interrupts.next() => Next::Came(came),
                 output = process.next(), if ended.is_none() => match output {
                     Output::Bytes { from, bytes } => {
-                        raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
+                        let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
                         match (&mut filter, from) {
-                            (Some(filter), Stream::Stdout) => filter.more(bytes.len()),
+                            (Some(filter), Stream::Stdout) => filter.more(written),
                             _ => reading.push(from, bytes, &mut events),
                         }
                         Next::Read(from)
@@ -184,7 +187,8 @@ impl Iteration<'_> {
                 }
                 Next::Ended(how) => {
                     ended = Some(how);
-                    filter.iter_mut().for_each(Filter::complete);
+                    let written = raw.finish().map_err(|error| unrecorded(&error))?;
+                    filter.iter_mut().for_each(|filter| filter.complete(written));
                 }
             }
             if reading.tally.turn_end.is_some() {

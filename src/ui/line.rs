@@ -405,6 +405,10 @@ impl<W: Write + Send> View for LineView<W> {
         match &record.body {
             Body::Agent { event, .. } => self.event(event),
             Body::Loop(fact) => self.fact(fact),
+            Body::Unknown { kind, .. } => {
+                self.close()?;
+                self.system(&format!("a record `{kind}` of a newer ralph, which this one does not know"), Ink::Warn)
+            }
         }
     }
 
