@@ -6,16 +6,19 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, CommandFactory as _};
 use clap_complete::Shell;
 
+use super::choose;
 use super::run::working_directory;
 use crate::agent::Catalog;
 use crate::cli::{self, Cli, Completions};
+use crate::config::FileLayer;
 use crate::error::UserError;
 use crate::transcript;
 
 /// Prints them.
 pub fn run(args: &Completions) -> Result<u8, UserError> {
-    let catalog =
-        working_directory().and_then(|workspace| Catalog::load(&workspace)).or_else(|_| Catalog::built_in())?;
+    let catalog = working_directory()
+        .and_then(|workspace| choose::catalog(&workspace, &FileLayer::default()))
+        .or_else(|_| Catalog::built_in())?;
     let mut command = named(Cli::command(), &catalog);
     let shell = match args.shell {
         cli::Shell::Bash => Shell::Bash,
