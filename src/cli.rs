@@ -2,6 +2,7 @@
 
 pub mod history;
 mod setup;
+mod steer;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
-pub use setup::{Completions, Config, ConfigAction, Get, Init, Man, Schema, Shell, Subject};
+pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Schema, Shell, Subject};
+pub use steer::{Emit, Graph, Hats, Limit, ModeRun, Prompt, PromptAction, PromptShow, Stop, Words};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
 #[derive(Debug, Parser)]
@@ -56,8 +58,36 @@ pub enum Command {
     Export(history::Export),
     /// Remove old runs
     Clean(history::Clean),
+    /// Write a plan for a goal to `PLAN.md`, and change nothing else
+    Plan(Box<ModeRun>),
+    /// Build what `PLAN.md` describes, one task an iteration
+    Build(Box<ModeRun>),
+    /// Write a map of this codebase to `CODEBASE.md`, and change nothing else
+    Understand(Box<ModeRun>),
+    /// Review the changes here, and write findings to `REVIEW.md`
+    Review(Box<ModeRun>),
+    /// Tell the agent something in its next iteration
+    Hint(Words),
+    /// Pause the run after this iteration
+    Pause,
+    /// Let a paused run go on
+    Continue,
+    /// Stop the run after this iteration, or now
+    Stop(Stop),
+    /// End a wait for a rate limit now
+    Retry,
+    /// Set another limit for the run under way
+    Limit(Limit),
+    /// Publish an event, from inside an agent
+    Emit(Emit),
+    /// Draw the hats of `ralph.yml` and check them
+    Hats(Hats),
+    /// Show the prompt that an agent would get
+    Prompt(Prompt),
     /// Show the agents: which are installed, which one `auto` takes
     Agents(Agents),
+    /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
+    Doctor(Doctor),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
     /// Show the settings, each with the place it comes from

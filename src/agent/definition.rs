@@ -268,8 +268,10 @@ pub struct Variables {
 pub struct Help {
     /// What makes the program show its help.
     pub args: Vec<String>,
-    /// The flags to find there.
+    /// Flags to find there, besides those that stand in `arguments`, `session` and `prompt`.
     pub flags: Vec<String>,
+    /// Flags that the program takes and its help leaves out.
+    pub hidden: Vec<String>,
 }
 
 /// Something people run into.

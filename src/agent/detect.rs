@@ -6,21 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::definition::{Definition, THIS_PROGRAM};
-use super::{Agent, Options, Turn};
+use super::question::{Answer, PATIENCE, ask, call};
+use super::{Agent, Options};
 use crate::error::UserError;
-use crate::process::{self, Clocks, Exit, Invocation, Output, StartError, Stdin, StopStep, Stream, UnixSignal};
-
-/// The longest that a program may take to say its version. The slowest known take five seconds when they are cold,
-/// and three times as long when all others are asked too on a small machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::process::{self, Exit, Invocation, StartError};
 
 /// Some agents write `{}` where a login will be.
 const EMPTY_FILE: u64 = 4;
 
-/// As much as a version may say.
-const LONGEST_ANSWER: usize = 16 * 1024;
+/// After this time a person is told who is waited for.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// What a probe found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,13 +105,7 @@ pub fn locate(definition: &Definition, options: Options, workspace: &Path) -> (A
 }
 
 fn version_call(agent: &Agent, workspace: &Path) -> Invocation {
-    Invocation {
-        args: agent.leading.iter().chain(&agent.definition.version.args).map(Into::into).collect(),
-        env: agent.environment(&Turn::new("", workspace)),
-        stdin: Stdin::Null,
-        stop: vec![StopStep { signal: UnixSignal::Term, grace: Duration::from_millis(300) }],
-        ..Invocation::new(&agent.program, workspace)
-    }
+    call(agent, &agent.definition.version.args, workspace)
 }
 
 /// Asks one agent for its version.
@@ -124,39 +116,21 @@ async fn probe(definition: Definition, options: Options, workspace: PathBuf, pat
         Err(StartError::NotFound { .. }) => return Probe { path: None, state: State::Missing },
         Err(error) => return Probe { path: None, state: State::Broken(error.to_string()) },
     };
-    let state = ask(version_call(&agent, &workspace), patience).await;
-    Probe { path: Some(path), state }
-}
-
-async fn ask(call: Invocation, patience: Duration) -> State {
-    let clocks = Clocks { total: Some(patience), ..Clocks::default() };
-    let mut process = match process::start(call, clocks) {
-        Ok(process) => process,
-        Err(error) => return State::Broken(error.to_string()),
-    };
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    loop {
-        match process.next().await {
-            Output::Bytes { from, bytes } => {
-                let said = if from == Stream::Stdout { &mut stdout } else { &mut stderr };
-                let room = LONGEST_ANSWER.saturating_sub(said.len());
-                said.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            }
-            Output::Ended(ended) if ended.stopped.is_some() => {
-                return State::Broken(format!("it did not say its version within {} s", patience.as_secs()));
-            }
-            Output::Ended(ended) => {
-                return match ended.exit {
-                    // Some say it on standard error.
-                    Exit::Code(0) => State::Installed { version: version(&stdout).or_else(|| version(&stderr)) },
-                    Exit::Code(code) => State::Broken(format!("asked for its version, it ended with exit code {code}")),
-                    Exit::Signal(signal) => {
-                        State::Broken(format!("asked for its version, it was ended by Unix signal {signal}"))
-                    }
-                };
-            }
+    let state = match ask(version_call(&agent, &workspace), patience).await {
+        Answer::Silent => State::Broken(format!("it did not say its version within {} s", patience.as_secs())),
+        Answer::Unstartable(reason) => State::Broken(reason),
+        // Some say it on standard error.
+        Answer::Said { exit: Exit::Code(0), stdout, stderr } => {
+            State::Installed { version: version(&stdout).or_else(|| version(&stderr)) }
         }
-    }
+        Answer::Said { exit: Exit::Code(code), .. } => {
+            State::Broken(format!("asked for its version, it ended with exit code {code}"))
+        }
+        Answer::Said { exit: Exit::Signal(signal), .. } => {
+            State::Broken(format!("asked for its version, it was ended by Unix signal {signal}"))
+        }
+    };
+    Probe { path: Some(path), state }
 }
 
 /// The first word that looks like a version.
@@ -168,24 +142,31 @@ fn version(said: &[u8]) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Asks all of them at the same time; the answers come in the order of the questions.
-pub async fn probe_all(agents: Vec<(Definition, Options)>, workspace: &Path) -> Vec<Probe> {
+/// Asks all of them at the same time; the answers come in the order of the questions. `told` hears who is waited for,
+/// once, when it takes long.
+pub async fn probe_all(agents: Vec<(Definition, Options)>, workspace: &Path, told: impl FnOnce(&[&str])) -> Vec<Probe> {
     let mut probes = Probes::start(agents, workspace, PATIENCE);
-    while probes.next().await {}
+    let mut told = Some(told);
+    while probes.next(&mut told).await {}
     probes.answers.into_iter().flatten().collect()
 }
 
 /// The first, in the order of the questions, that is installed. Nobody is waited for longer than that needs. When there
 /// is none, all answers.
-pub async fn first(agents: Vec<(Definition, Options)>, workspace: &Path) -> Result<usize, Vec<Probe>> {
+pub async fn first(
+    agents: Vec<(Definition, Options)>,
+    workspace: &Path,
+    told: impl FnOnce(&[&str]),
+) -> Result<usize, Vec<Probe>> {
     let mut probes = Probes::start(agents, workspace, PATIENCE);
+    let mut told = Some(told);
     loop {
         let known = probes.answers.iter().map_while(Option::as_ref);
         if let Some(index) = known.into_iter().position(|probe| matches!(probe.state, State::Installed { .. })) {
             // The other probes are ended with the set.
             return Ok(index);
         }
-        if !probes.next().await {
+        if !probes.next(&mut told).await {
             return Err(probes.answers.into_iter().flatten().collect());
         }
     }
@@ -194,34 +175,47 @@ pub async fn first(agents: Vec<(Definition, Options)>, workspace: &Path) -> Resu
 /// Probes under way.
 struct Probes {
     tasks: JoinSet<(usize, Probe)>,
+    names: Vec<String>,
     answers: Vec<Option<Probe>>,
+    since: Instant,
 }
 
 impl Probes {
     fn start(agents: Vec<(Definition, Options)>, workspace: &Path, patience: Duration) -> Self {
         let answers = vec![None; agents.len()];
+        let names = agents.iter().map(|(definition, _)| definition.id.clone()).collect();
         let mut tasks = JoinSet::new();
         for (index, (definition, options)) in agents.into_iter().enumerate() {
             let workspace = workspace.to_owned();
             tasks.spawn(async move { (index, probe(definition, options, workspace, patience).await) });
         }
-        Self { tasks, answers }
+        Self { tasks, names, answers, since: Instant::now() }
     }
 
     /// Waits for one more answer; false when there are no more.
-    async fn next(&mut self) -> bool {
-        match self.tasks.join_next().await {
-            Some(Ok((index, probe))) => {
-                self.answers[index] = Some(probe);
-                true
-            }
-            Some(Err(_)) => true,
-            None => {
-                for answer in self.answers.iter_mut().filter(|answer| answer.is_none()) {
-                    *answer = Some(Probe { path: None, state: State::Broken("the probe failed".to_owned()) });
+    async fn next(&mut self, told: &mut Option<impl FnOnce(&[&str])>) -> bool {
+        loop {
+            let answer = tokio::select! {
+                answer = self.tasks.join_next() => answer,
+                () = tokio::time::sleep_until(self.since + SILENCE), if told.is_some() => {
+                    if let Some(told) = told.take() {
+                        let waiting = self.names.iter().zip(&self.answers).filter(|(_, answer)| answer.is_none());
+                        told(&waiting.map(|(name, _)| name.as_str()).collect::<Vec<_>>());
+                    }
+                    continue;
                 }
-                false
+            };
+            match answer {
+                Some(Ok((index, probe))) => self.answers[index] = Some(probe),
+                Some(Err(_)) => {}
+                None => {
+                    for answer in self.answers.iter_mut().filter(|answer| answer.is_none()) {
+                        *answer = Some(Probe { path: None, state: State::Broken("the probe failed".to_owned()) });
+                    }
+                    return false;
+                }
             }
+            return true;
         }
     }
 }

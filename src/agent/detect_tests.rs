@@ -27,14 +27,14 @@ impl Machine {
     fn states(&self, agents: Vec<(Definition, Options)>, patience: Duration) -> Vec<State> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let mut probes = Probes::start(agents, self.0.path(), patience);
-            while probes.next().await {}
+            while probes.next(&mut None::<fn(&[&str])>).await {}
             probes.answers.into_iter().flatten().map(|probe| probe.state).collect()
         })
     }
 
     fn first(&self, agents: Vec<(Definition, Options)>) -> Result<usize, Vec<Probe>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(first(agents, self.0.path()))
+        runtime.block_on(first(agents, self.0.path(), |_| ()))
     }
 }
 
@@ -84,6 +84,18 @@ fn a_program_that_waits_is_not_waited_for() {
     let agents = vec![machine.program("waiting", "exec /bin/sleep 600")];
     let states = machine.states(agents, Duration::from_secs(1));
     assert_eq!(states, [State::Broken("it did not say its version within 1 s".to_owned())]);
+}
+
+#[test]
+fn a_person_hears_who_is_waited_for() {
+    let machine = Machine::new();
+    let agents = vec![machine.program("fast", "echo 1.0"), machine.program("slow", "/bin/sleep 3; echo 2.0")];
+    let waited = std::cell::RefCell::new(Vec::new());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let told = |names: &[&str]| waited.borrow_mut().extend(names.iter().map(|name| (*name).to_owned()));
+    let probes = runtime.block_on(probe_all(agents, machine.0.path(), told));
+    assert_eq!(probes[1].state, installed("2.0"));
+    assert!(waited.borrow().contains(&"slow".to_owned()), "{waited:?}");
 }
 
 #[test]

@@ -6,8 +6,11 @@ mod catalog;
 mod custom;
 pub mod definition;
 mod detect;
+mod help;
 mod invocation;
+mod question;
 pub mod schema;
+mod version;
 
 use std::ffi::OsString;
 
@@ -15,7 +18,10 @@ pub use catalog::{Catalog, Entry, Source};
 pub use custom::custom;
 pub use definition::{By, Definition, PromptForm};
 pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
+pub use help::{Flags, flags};
 pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn};
+pub use question::{Answer, PATIENCE, ask};
+pub use version::Known;
 
 /// An agent that can be run: what its file says, what the user says, and the program.
 #[derive(Clone, Debug)]

@@ -35,6 +35,29 @@ pub struct Get {
     pub key: String,
 }
 
+/// `ralph doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR)]
+pub struct Doctor {
+    /// One agent, instead of all that are installed.
+    #[arg(value_name = "AGENT")]
+    pub agent: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+const DOCTOR: &str = "Exit codes:
+  0  a run would work here; notes are only worth knowing
+  1  the machine is in the way: no room on the disk, no right to write
+  2  usage or configuration
+  4  the agent that a run would take, or AGENT, cannot be used";
+
 /// `ralph init`.
 #[derive(Debug, Args)]
 pub struct Init {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::choose::{options, passed_over};
+use super::choose::{options, passed_over, still_waiting};
 use super::run::working_directory;
 use super::runtime;
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
@@ -52,7 +52,7 @@ fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<
         (entry.definition.clone(), options(&settings, &adapter))
     });
     process::protect(process::own_program());
-    let probes = runtime()?.block_on(agent::probe_all(questions.collect(), workspace));
+    let probes = runtime()?.block_on(agent::probe_all(questions.collect(), workspace, still_waiting));
     let mut taken: Option<&str> = None;
     let rows = catalog.entries().iter().zip(probes).map(|(entry, probe)| {
         let auto = match (passed_over(entry, file), &probe.state, taken) {

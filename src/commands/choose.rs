@@ -109,7 +109,7 @@ fn automatic(
     let asked: Vec<&Entry> = catalog.entries().iter().filter(|entry| passed_over(entry, file).is_none()).collect();
     let questions =
         asked.iter().map(|entry| (entry.definition.clone(), wishes(&entry.definition.id))).collect::<Vec<_>>();
-    match runtime()?.block_on(agent::first(questions, workspace)) {
+    match runtime()?.block_on(agent::first(questions, workspace, still_waiting)) {
         Ok(index) => {
             let entry = asked[index];
             let (agent, found) = agent::locate(&entry.definition, wishes(&entry.definition.id), workspace);
@@ -118,6 +118,14 @@ fn automatic(
         }
         Err(probes) => Err(none_installed(catalog, file, &asked, &probes)),
     }
+}
+
+/// Says who is waited for, so that nobody wonders.
+pub fn still_waiting(names: &[&str]) {
+    use std::io::Write as _;
+    let (names, most) = (names.join(", "), agent::PATIENCE.as_secs());
+    // Nobody may be left to read it.
+    let _ = writeln!(std::io::stderr(), "asking for versions: still waiting for {names} ({most} s at most)");
 }
 
 /// Every agent that was looked for, with its install line.

@@ -7,15 +7,18 @@ mod completions;
 mod config;
 mod demo_agent;
 mod diff;
+mod doctor;
 mod dry_run;
 mod export;
 mod find;
+mod hats;
 mod init;
 mod logs;
 mod looks;
 mod man;
 mod perform;
 mod planning;
+mod prompt;
 mod replay;
 mod resume;
 mod run;
@@ -23,6 +26,7 @@ mod runs;
 mod schema;
 mod show;
 mod stats;
+mod steer;
 mod translate;
 
 use std::process::ExitCode;
@@ -34,7 +38,7 @@ use crate::journal::Redactor;
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
     let result = match cli.command {
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, None),
         Command::Resume(args) => resume::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Show(args) => show::run(&args),
@@ -44,7 +48,21 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Stats(args) => stats::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Clean(args) => clean::run(&args),
+        Command::Plan(args) => run::run(&args.run, Some("plan")),
+        Command::Build(args) => run::run(&args.run, Some("build")),
+        Command::Understand(args) => run::run(&args.run, Some("understand")),
+        Command::Review(args) => run::run(&args.run, Some("review")),
+        Command::Hint(args) => steer::hint(&args),
+        Command::Pause => steer::pause(),
+        Command::Continue => steer::go_on(),
+        Command::Stop(args) => steer::stop(&args),
+        Command::Retry => steer::retry(),
+        Command::Limit(args) => steer::limit(&args),
+        Command::Emit(args) => steer::emit(&args),
+        Command::Hats(args) => hats::run(&args),
+        Command::Prompt(args) => prompt::run(&args),
         Command::Agents(args) => agents::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Translate(args) => translate::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Init(args) => init::run(&args),

@@ -14,10 +14,11 @@ use crate::error::{UserError, io_reason};
 use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::hats::Hats;
+use crate::run::mode::Mode;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
 use crate::run::{Filter, LeftBehind, Plan, Screen, Worker, sessions, start_error};
-use crate::signals::promise::Rule;
+use crate::signals::promise::{OF_SOME_RUNS, Rule};
 use crate::transcript::{Choice, Selected, names, select};
 
 /// A run that can begin, and where its parts came from.
@@ -33,27 +34,47 @@ pub struct Planned {
 }
 
 /// Puts everything together; the agent is not started yet.
-pub fn plan(args: &Run, workspace: PathBuf) -> Result<Planned, UserError> {
+pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    plan_from(args, config::environment(), file, workspace, None)
+    let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
+    let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
+    let layer = flags(args)?.over(config::environment()).over(of_mode.layer);
+    let file = FileLayer { warnings: [file.warnings, of_mode.warnings].concat(), ..file };
+    plan_from(args, Known { layer, mode, goal: None }, file, workspace)
 }
 
-/// The same from a file that has been read, under what this environment says; the prompt may be known already.
-pub fn plan_from(
-    args: &Run,
-    environment: Layer,
-    file: FileLayer,
-    workspace: PathBuf,
-    prompt: Option<Source>,
-) -> Result<Planned, UserError> {
-    let mut settings = flags(args)?.over(environment).over(file.layer.clone()).settle();
+/// What is known beside the flags and the file.
+pub struct Known {
+    /// What covers the file.
+    pub layer: Layer,
+    /// The mode.
+    pub mode: Option<Mode>,
+    /// What to do, when the flags do not say it.
+    pub goal: Option<Source>,
+}
+
+/// The same from a file that has been read.
+pub fn plan_from(args: &Run, known: Known, file: FileLayer, workspace: PathBuf) -> Result<Planned, UserError> {
+    let Known { layer, mode, goal } = known;
+    let mut settings = layer.over(file.layer.clone()).settle();
     let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
-    let prompt = match prompt {
-        Some(prompt) => prompt,
-        None => prompt_source(args, &settings, &agent, &workspace)?,
+    let rule = Rule::new(
+        settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
+        settings.completion_match.value,
+    );
+    let rule = if mode.is_some() { rule.or(&OF_SOME_RUNS) } else { rule };
+    let unknown = mode.as_ref().map(Mode::unknown).unwrap_or_default();
+    let prompt = match mode {
+        Some(mode) => mode_prompt(mode, goal, args, &settings, &agent, &rule, &workspace)?,
+        None => match goal {
+            Some(goal) => goal,
+            None => prompt_source(args, &settings, &agent, &workspace)?,
+        },
     };
     process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
+    let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
+    notices.extend(unknown.iter().map(strange));
     let first = worker(agent, &mut settings, &file, &workspace)?;
     if let Selected::Command(argv) = &first.transcript {
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
@@ -77,10 +98,7 @@ pub fn plan_from(
         crew,
         substitutes,
         prompt,
-        rule: Rule::new(
-            settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
-            settings.completion_match.value,
-        ),
+        rule,
         policy: Policy {
             max_iterations: settings.max_iterations.value,
             max_time: positive(settings.max_time.value),
@@ -118,6 +136,36 @@ pub fn plan_from(
         workspace,
     };
     Ok(Planned { plan, settings, adapters: file.adapters, defined_by })
+}
+
+/// What a mode says in front of its prompt. Paths belong to the working directory.
+fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> {
+    // One line more, so that numbers of lines are those of the file.
+    config::read_text(&workspace.join(format!("mode {}", mode.name)), &format!("\n{}", mode.settings))
+}
+
+/// The prompt of a mode. A goal is asked for only where nothing else says what to do.
+fn mode_prompt(
+    mode: Mode,
+    goal: Option<Source>,
+    args: &Run,
+    settings: &Settings,
+    agent: &Agent,
+    rule: &Rule,
+    workspace: &Path,
+) -> Result<Source, UserError> {
+    let given = !args.words.is_empty() || args.prompt_file.is_some();
+    let goal = match goal {
+        None if given || mode.name == "plan" => Some(prompt_source(args, settings, agent, workspace)?),
+        goal => goal,
+    };
+    let values = vec![
+        ("marker", rule.told().to_owned()),
+        ("workspace", workspace.display().to_string()),
+        ("agent", agent.id().to_owned()),
+        ("date", jiff::Zoned::now().strftime("%Y-%m-%d").to_string()),
+    ];
+    Ok(Source::Mode { mode: Box::new(mode), goal: goal.map(Box::new), values })
 }
 
 /// An agent of the crew. What the file says of one agent is nearer than what it says of all, and a flag is nearer still.

@@ -12,15 +12,14 @@ use crate::error::{UserError, io_reason};
 use crate::journal::store::{PROMPT, SETTINGS};
 use crate::journal::{Journal, Summary};
 use crate::process;
-use crate::run::Memory;
-use crate::run::prompt::Source;
+use crate::run::{KeptPrompt, Memory};
 
 /// Runs the loop and gives its exit code.
-pub fn run(args: &Run) -> Result<u8, UserError> {
+pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     // Looking for agents already starts some.
     process::protect(process::own_program());
-    let Planned { plan, settings, adapters, defined_by } = plan(args, workspace)?;
+    let Planned { plan, settings, adapters, defined_by } = plan(args, mode, workspace)?;
     if args.dry_run {
         let report = dry_run::report(&plan, &settings, defined_by.as_ref())?;
         // Nobody may be left to read it.
@@ -32,9 +31,7 @@ pub fn run(args: &Run) -> Result<u8, UserError> {
     let directory = stage.store.create_run().map_err(unusable)?;
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let mut kept = vec![(SETTINGS, config::effective(&settings, &adapters))];
-    if let Source::Text { text, .. } = &plan.prompt {
-        kept.push((PROMPT, text.clone()));
-    }
+    kept.push((PROMPT, KeptPrompt::of(&plan.prompt).to_json()));
     let (summary, memory) = (Summary::default(), Memory::default());
     Performance { plan, directory, journal, summary, memory, kept }.play(stage, args.output, &args.looks)
 }

@@ -22,7 +22,7 @@ pub fn effective(settings: &Settings, adapters: &[(String, Adapter)]) -> String 
         }
     });
     if !adapters.is_empty() {
-        let _ = writeln!(text, "{SECTION}:");
+        let _ = writeln!(text, "\n{SECTION}:");
     }
     for (agent, adapter) in adapters {
         let rows = adapter.rows();
@@ -32,8 +32,7 @@ pub fn effective(settings: &Settings, adapters: &[(String, Adapter)]) -> String 
             text += &entry(2, key.path, &written, Some(&origin.to_string()));
         }
     }
-    text.truncate(text.trim_end().len());
-    text + "\n"
+    text
 }
 
 /// A `ralph.yml` to begin with: every key with what it is for, all but the agent as comments.
@@ -50,7 +49,7 @@ pub fn template(agent: &str, remark: &str) -> String {
         Adapter::KEYS.iter().map(|key| format!("#     # {}\n#     {}:{}\n", key.doc(), key.path, default_of(key)));
     format!(
         "# How ralph works in this directory and below. `ralph config` shows what holds, and where it comes from.\n\
-         # What stands behind a `#` is the default; take the `#` away to change it.\n\n{keys}\
+         # What stands behind a `#` is the default; take the `#` away to change it.\n\n{keys}\n\
          # What holds for one agent only, by its name; `ralph agents` shows the names.\n# {SECTION}:\n\
          #   {}:\n{}",
         if agent == "auto" { "claude" } else { agent },
@@ -70,18 +69,27 @@ fn default_of(key: &Key) -> String {
 fn layout(prefix: &str, depth: usize, line: &dyn Fn(&Key, &str, usize) -> String) -> String {
     let mut text = String::new();
     let mut seen = Vec::new();
+    // At the top, a blank line goes around each section, and none between plain keys.
+    let mut after_section = false;
     for (key, rest) in Layer::KEYS.iter().filter_map(|key| key.path.strip_prefix(prefix).map(|rest| (key, rest))) {
         match rest.split_once('.') {
-            None => text += &line(key, rest, depth),
-            Some((section, _)) if seen.contains(&section) => continue,
+            None => {
+                if depth == 0 && after_section {
+                    text.push('\n');
+                }
+                after_section = false;
+                text += &line(key, rest, depth);
+            }
+            Some((section, _)) if seen.contains(&section) => {}
             Some((section, _)) => {
+                if depth == 0 && !text.is_empty() {
+                    text.push('\n');
+                }
+                after_section = true;
                 seen.push(section);
                 let _ = writeln!(text, "{}", head(depth, section));
                 text += &layout(&format!("{prefix}{section}."), depth + 1, line);
             }
-        }
-        if depth == 0 {
-            text.push('\n');
         }
     }
     text

@@ -22,9 +22,20 @@ event_loop:
   max_iterations: 7
   max_runtime_seconds: 1h30m
   max_consecutive_failures: 2
-completion: {match: anywhere}
+  max_cost_usd: 2.5
+  starting_event: work.start
+verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
+completion: {match: anywhere, plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
+no_progress: 0
+permission: halt
+allowed_paths: [src/**, 'a b']
+session: {resume-until: context 60%}
+session_expiry: 1h
+fallback: [amp, demo]
+pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
+hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\"}}
 transcript: {command: 'my-filter \"a b\"'}
-limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9}
+limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
 adapters:
   codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], env: {A: 'on'}, partial: true}
   amp: {}

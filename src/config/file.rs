@@ -71,7 +71,7 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
     read_text(path, &text)
 }
 
-/// Reads a text as if it stood in a file of this name.
+/// Reads settings that stand in another file; paths in them belong to the directory of `path`.
 pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
     let mut reading = Reading::new(path, text);
     let mut file = FileLayer::default();

@@ -157,12 +157,11 @@ fn a_flat_file_of_ralph_orchestrator_works_and_the_rest_is_one_warning() {
     assert_eq!(settings.prompt_file.value.unwrap(), Path::new("P.md"));
     assert_eq!((settings.max_iterations.value, settings.max_time.value), (75, Duration::from_secs(7200)));
     assert_eq!(settings.completion_promise.value.unwrap().0, "DONE");
+    assert_eq!(settings.max_cost_usd.value.unwrap().0.to_string(), "50");
     assert_eq!(
         file.warnings,
-        [
-            "these keys of ralph-orchestrator in `ralph.yml` do nothing here: `checkpoint_interval` (line 6), `max_cost` \
-          (line 7), `verbose` (line 8), `adapters.gemini.max_retries` (line 13)"
-        ]
+        ["these keys of ralph-orchestrator in `ralph.yml` do nothing here: `checkpoint_interval` (line 6), `verbose` \
+          (line 8), `adapters.gemini.max_retries` (line 13)"]
     );
 }
 

@@ -32,17 +32,14 @@ const UNUSED: &[&str] = &[
     "event_loop.cooldown_delay_seconds",
     "event_loop.enforce_hat_scope",
     "event_loop.idle_timeout_secs",
-    "event_loop.max_cost_usd",
     "event_loop.mutation_score_warn_threshold",
     "event_loop.persistent",
     "event_loop.prompt",
     "event_loop.required_events",
-    "event_loop.starting_event",
     "event_loop.starting_hat",
     "events",
     "features",
     "git_checkpoint",
-    "hats",
     "hooks",
     "iteration_telemetry",
     "max_prompt_size",
@@ -64,8 +61,23 @@ const UNUSED: &[&str] = &[
     "verbose",
 ];
 
-/// The same under `adapters.NAME`.
-const UNUSED_OF_ADAPTERS: &[&str] = &["max_retries", "tool_permissions"];
+/// The same for each agent, and for each hat.
+const UNUSED_INSIDE: &[(&str, &[&str])] = &[
+    ("adapters", &["max_retries", "tool_permissions"]),
+    (
+        "hats",
+        &[
+            "aggregate",
+            "backend_args",
+            "concurrency",
+            "disallowed_tools",
+            "extra_instructions",
+            "import",
+            "scratchpad",
+            "timeout",
+        ],
+    ),
+];
 
 /// The key whose place a flat key takes.
 pub fn renamed(path: &str) -> Option<&'static str> {
@@ -74,10 +86,11 @@ pub fn renamed(path: &str) -> Option<&'static str> {
 
 /// Whether ralph-orchestrator knows this key, and ralph does not.
 pub fn is_unused(path: &str) -> bool {
-    match path.strip_prefix("adapters.").and_then(|rest| rest.split_once('.')) {
-        Some((_, name)) => UNUSED_OF_ADAPTERS.contains(&name),
-        None => UNUSED.contains(&path) || RENAMED.iter().any(|(old, _)| *old == path),
-    }
+    let inside = |(section, names): &(&str, &[&str])| {
+        let mut parts = path.split('.');
+        parts.next() == Some(section) && parts.nth(1).is_some_and(|name| names.contains(&name))
+    };
+    UNUSED.contains(&path) || RENAMED.iter().any(|(old, _)| *old == path) || UNUSED_INSIDE.iter().any(inside)
 }
 
 #[cfg(test)]
@@ -89,7 +102,9 @@ mod tests {
     fn what_is_said_to_mean_nothing_means_nothing() {
         let known = UNUSED.iter().filter(|path| Layer::KEYS.iter().any(|key| key.path == **path));
         assert_eq!(known.collect::<Vec<_>>(), Vec::<&&str>::new(), "they are settings now: take them off the list");
-        let known = UNUSED_OF_ADAPTERS.iter().filter(|path| Adapter::KEYS.iter().any(|key| key.path == **path));
+        let known = Adapter::KEYS.iter().filter(|key| is_unused(&format!("adapters.codex.{}", key.path)));
         assert_eq!(known.count(), 0);
+        assert!(is_unused("adapters.codex.max_retries") && is_unused("hats.builder.timeout"));
+        assert!(!is_unused("hats.builder.triggers") && !is_unused("hats"));
     }
 }

@@ -89,7 +89,9 @@ mod tests {
         let mut first = Lock::take(&path).unwrap();
         first.sign(&holder).unwrap();
         assert!(matches!(Lock::take(&path), Err(LockError::Held(Some(found))) if found == holder));
+        assert_eq!(Lock::holder(&path), Some(holder));
         drop(first);
+        assert_eq!(Lock::holder(&path), None);
         Lock::take(&path).unwrap();
     }
 }

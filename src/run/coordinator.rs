@@ -156,7 +156,6 @@ impl<'p> Looping<'p> {
             self.read_prompt(recorder)?;
             let cast = self.cast(recorder)?;
             self.calls.add(self.elapsed());
-            let policy = self.policy();
             let iteration = self.iteration(&cast)?;
             let ears = Ears { interrupts, inbox: &mut self.inbox, orders: &mut self.memory.orders };
             let mut played = iteration.play(recorder, ears).await?;
@@ -169,7 +168,7 @@ impl<'p> Looping<'p> {
                 recorder.fact(Fact::Signal { iteration: receipt.iteration, signal: signal.clone() })?;
             }
             recorder.fact(Fact::IterationEnd { receipt })?;
-            let (state, verdict) = decide(&policy, self.memory.state, &report, self.elapsed());
+            let (state, verdict) = decide(&self.policy(), self.memory.state, &report, self.elapsed());
             self.memory.state = state;
             self.memory.last = Some(report.ended.clone());
             if let Some(end) = self.follow(verdict, &report, &cast, recorder, interrupts).await? {

@@ -30,6 +30,9 @@ pub const LOUD_CLAIMS: u32 = 3;
 /// How many iterations in a row with denials and without progress end a run.
 const MOST_DENIED: u32 = 2;
 
+/// The reason when there is nothing to tell.
+const GOES_ON: &str = "the work goes on";
+
 /// What the user allows.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
@@ -244,7 +247,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
             Some(Signal::NearMiss { reason, .. }) => {
                 (counted, again(format!("a completion marker was seen, but {reason}")))
             }
-            None => (counted, again("the work goes on".to_owned())),
+            None => (counted, again(GOES_ON.to_owned())),
         };
     };
     if report.interrupted {
@@ -270,7 +273,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
         FailureClass::Overload | FailureClass::Network => back_off(before, failure),
         FailureClass::Context if before.overflows == 0 && report.resumed => {
             let state = State { overflows: 1, ..before };
-            (state, again(format!("the context is full, starting afresh: {message}")))
+            (state, again(format!("a fresh session may help: {message}")))
         }
         FailureClass::Context | FailureClass::AgentLimit | FailureClass::Agent => {
             failed(policy, before, counted, message)
@@ -289,7 +292,7 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
         Verification::Failed { summary } => {
             let refuted = before.refuted + 1;
             let loud = if refuted >= LOUD_CLAIMS {
-                format!(", for the {refuted}th time in a row; look at the verification or at the prompt")
+                format!(", {refuted} times in a row now; look at the verification, or at the prompt")
             } else {
                 String::new()
             };
@@ -411,7 +414,8 @@ fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Ver
 
 /// A verdict to go on, unless a limit ends the run.
 fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Duration, verdict: Verdict) -> Verdict {
-    let Verdict::Again { after, .. } = verdict else { return verdict };
+    let Verdict::Again { after, reason } = &verdict else { return verdict };
+    let after = *after;
     if policy.max_time.is_some_and(|most| elapsed + after >= most) {
         let class = report.failure.as_ref().map(|failure| failure.class);
         return match class {
@@ -435,7 +439,8 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
         Some(failure) => {
             finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {}", failure.message))
         }
-        None => finish(Outcome::Limit, limit),
+        None if reason == GOES_ON => finish(Outcome::Limit, limit),
+        None => finish(Outcome::Limit, format!("{limit}; before that, {reason}")),
     }
 }
 

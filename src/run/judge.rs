@@ -29,6 +29,10 @@ pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) ->
     match (&tally.turn_end, authority) {
         // What the agent's own stream says was its last word: exit code and our stop afterwards do not matter.
         (Some((Some(true), _)), Authority::Adapter) => return Judgement { ended: "success".to_owned(), failure: None },
+        // What we stopped ourselves did not fail for a reason of its own.
+        (Some((Some(false), _)), _) if !matches!(ended.stopped, None | Some(StopReason::AfterEnd)) => {
+            return failed(tally, authority, ended, how, now);
+        }
         (Some((Some(false), reason)), _) => {
             let reason = reason.as_deref().unwrap_or("no reason given");
             return failed(tally, authority, ended, format!("the agent reports a failure: {reason}"), now);

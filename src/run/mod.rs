@@ -16,6 +16,7 @@ mod interrupt;
 mod iteration;
 mod judge;
 mod memory;
+pub mod mode;
 mod paths;
 mod plan;
 mod progress;
@@ -34,7 +35,7 @@ pub use memory::Memory;
 pub use plan::{LeftBehind, Plan, Screen, Worker};
 pub use progress::git;
 pub use recorder::{Observer, Recorder};
-pub use resume::memory_of;
+pub use resume::{KeptPrompt, memory_of};
 
 use crate::error::exit_code;
 use crate::journal::Outcome;

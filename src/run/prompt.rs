@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::mode::Mode;
 use crate::error::{UserError, io_reason};
 
 /// Where the user's words come from.
@@ -17,6 +18,15 @@ pub enum Source {
     },
     /// A file that is read before each iteration, so that it can be changed under way.
     File(PathBuf),
+    /// The prompt of a mode around the user's goal.
+    Mode {
+        /// The mode.
+        mode: Box<Mode>,
+        /// The goal; none is needed.
+        goal: Option<Box<Source>>,
+        /// The other variables.
+        values: Vec<(&'static str, String)>,
+    },
 }
 
 impl Source {
@@ -25,6 +35,10 @@ impl Source {
         match self {
             Self::Text { from, .. } => from.clone(),
             Self::File(path) => path.display().to_string(),
+            Self::Mode { mode, goal: Some(goal), .. } => {
+                format!("{}, with the goal from {}", mode.origin(), goal.name())
+            }
+            Self::Mode { mode, goal: None, .. } => mode.origin(),
         }
     }
 
@@ -33,6 +47,12 @@ impl Source {
         match self {
             Self::Text { text, from } => checked(text.clone(), from),
             Self::File(path) => read_file(path),
+            Self::Mode { mode, goal, values } => {
+                let goal = goal.as_ref().map(|goal| goal.read()).transpose()?.unwrap_or_default();
+                let mut all: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                all.push(("goal", goal.trim_end()));
+                checked(mode.fill(&all), &mode.origin())
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ pub struct Test {
     prompt: Option<String>,
     stdin: Option<Vec<u8>>,
     env: Vec<(String, String)>,
+    command: &'static str,
 }
 
 impl Test {
@@ -47,7 +48,7 @@ impl Test {
         std::fs::create_dir(directory.path().join("work")).unwrap();
         std::fs::create_dir(directory.path().join("agent")).unwrap();
         let prompt = Some("Do the work.".to_owned());
-        Self { directory, agent: None, args: Vec::new(), prompt, stdin: None, env: Vec::new() }
+        Self { directory, agent: None, args: Vec::new(), prompt, stdin: None, env: Vec::new(), command: "run" }
     }
 
     /// The agent plays this.
@@ -64,6 +65,37 @@ impl Test {
     pub fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(|&arg| arg.to_owned()));
         self
+    }
+
+    /// Another command than `ralph run`, with the same arguments.
+    pub fn mode(mut self, command: &'static str) -> Self {
+        self.command = command;
+        self
+    }
+
+    /// A git repository with one commit of everything that is there.
+    pub fn repository(self) -> Self {
+        for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "--allow-empty", "-m", "Begin"]] {
+            git(&self.workspace(), args);
+        }
+        self
+    }
+
+    /// Another agent under a name of its own, as a file in `.ralph/agents`.
+    pub fn named_agent(self, name: &str, behaviour: impl Behaviour, more: &str) -> Self {
+        let directory = self.directory.path().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let command = behaviour.script().command(&directory).unwrap();
+        let program = self.workspace().join(format!(".bin-{name}"));
+        std::fs::write(&program, format!("#!/bin/sh\nexec {command} \"$@\"\n")).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let file = format!("id: {name}\nname: {name}\ncommands: [{}]\n{more}", program.display());
+        self.file(&format!(".ralph/agents/{name}.yml"), file)
+    }
+
+    /// What a named agent was given.
+    pub fn recorded_by(&self, name: &str) -> Vec<Recorded> {
+        Script::recorded(&self.directory.path().join(name))
     }
 
     /// The words of the prompt; the default is `Do the work.`
@@ -101,6 +133,18 @@ impl Test {
 
     /// The command, ready to start.
     pub fn ralph(&self) -> Command {
+        let mut command = self.tool();
+        command.arg(self.command).args(&self.prompt).args(&self.args);
+        if let Some(script) = &self.agent {
+            command.args(["--agent-cmd", &script.command(&self.directory.path().join("agent")).unwrap()]);
+        }
+        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// ralph in the working directory, with no arguments yet.
+    pub fn tool(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
@@ -109,13 +153,8 @@ impl Test {
                 command.env_remove(&name);
             }
         }
-        command.current_dir(self.workspace()).arg("run").args(&self.prompt).args(&self.args);
-        if let Some(script) = &self.agent {
-            command.args(["--agent-cmd", &script.command(&self.directory.path().join("agent")).unwrap()]);
-        }
+        command.current_dir(self.workspace());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
@@ -162,6 +201,14 @@ impl Running {
             assert!(start.elapsed() < PATIENCE, "waited too long until {what}");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Runs another ralph in the same place, to its end.
+    #[track_caller]
+    pub fn tells(&self, args: &[&str]) -> String {
+        let output = self.test.tool().args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// The journal as it is now.
@@ -288,6 +335,15 @@ impl Ran {
     fn shown(&self) -> String {
         format!("status: {:?}\nstdout:\n{}\nstderr:\n{}", self.output.status, self.stdout(), self.stderr())
     }
+}
+
+/// Git, as nobody in particular.
+#[track_caller]
+pub fn git(directory: &Path, args: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=test", "-c", "user.email=test@example.com"]).args(args).current_dir(directory);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The newest run of a working directory.

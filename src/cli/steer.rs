@@ -1,0 +1,110 @@
+//! Commands that speak to a run, or look at how it would be steered.
+
+use clap::{Args, ValueEnum};
+
+use super::Run;
+
+/// `ralph hint` and `ralph answer`.
+#[derive(Debug, Args)]
+pub struct Words {
+    /// The words.
+    #[arg(value_name = "WORDS", required = true)]
+    pub words: Vec<String>,
+}
+
+/// `ralph stop`.
+#[derive(Debug, Args)]
+pub struct Stop {
+    /// Stop the agent too, instead of waiting for its iteration to end.
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// `ralph limit`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct Limit {
+    /// The most iterations from now on.
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_iterations: Option<u32>,
+
+    /// The most money from now on, in US dollars.
+    #[arg(long, value_name = "USD", value_parser = super::dollars)]
+    pub max_cost: Option<f64>,
+
+    /// The most time from now on, counted from the start of the run.
+    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    pub max_time: Option<std::time::Duration>,
+}
+
+/// `ralph emit`.
+#[derive(Debug, Args)]
+pub struct Emit {
+    /// The topic, such as `build.done`.
+    #[arg(value_name = "TOPIC")]
+    pub topic: String,
+
+    /// The payload, as words; `-` reads it from standard input.
+    #[arg(value_name = "PAYLOAD")]
+    pub payload: Vec<String>,
+
+    /// The payload as JSON, which is checked.
+    #[arg(long, value_name = "JSON", conflicts_with = "payload")]
+    pub json: Option<String>,
+}
+
+/// `ralph hats`.
+#[derive(Debug, Args)]
+pub struct Hats {
+    /// How to draw the graph.
+    #[arg(long, value_enum, default_value_t = Graph::Text)]
+    pub format: Graph,
+
+    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<std::path::PathBuf>,
+}
+
+/// How a graph is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Graph {
+    /// Lines for people.
+    Text,
+    /// For Mermaid.
+    Mermaid,
+}
+
+/// `ralph plan`, `build`, `understand` and `review`.
+#[derive(Debug, Args)]
+pub struct ModeRun {
+    /// Everything else is as for `ralph run`; the prompt is the goal.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// `ralph prompt show`.
+#[derive(Debug, Args)]
+pub struct Prompt {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: PromptAction,
+}
+
+/// The subcommands of `ralph prompt`.
+#[derive(Debug, clap::Subcommand)]
+pub enum PromptAction {
+    /// Print the final prompt of a mode
+    Show(Box<PromptShow>),
+}
+
+/// `ralph prompt show`.
+#[derive(Debug, Args)]
+pub struct PromptShow {
+    /// The mode: `plan`, `build`, `understand` or `review`; without one, the prompt of `ralph run`.
+    #[arg(value_name = "MODE")]
+    pub mode: Option<String>,
+
+    /// The goal.
+    #[arg(value_name = "GOAL")]
+    pub goal: Vec<String>,
+}

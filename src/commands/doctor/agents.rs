@@ -1,0 +1,191 @@
+//! The agents as they are installed: version, flags, login, and what people run into.
+
+use std::path::Path;
+
+use super::super::choose::{self, options, passed_over, still_waiting};
+use super::super::runtime;
+use super::{Check, Kind, Part};
+use crate::agent::definition::When;
+use crate::agent::{self, Agent, Auth, Catalog, Definition, Entry, Flags, Known, Probe, Source, State, Turn, User};
+use crate::config::{FileLayer, Settings};
+use crate::error::UserError;
+use crate::process;
+use crate::run::start_error;
+
+/// What was found.
+pub struct Found {
+    /// The agents that are there, and the one that is wanted.
+    pub parts: Vec<Part>,
+    /// The others.
+    pub missing: Vec<String>,
+}
+
+/// Looks at all agents, or at the one that is named.
+pub fn look(named: Option<&str>, settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Found, UserError> {
+    let catalog = Catalog::load(workspace)?;
+    let wanted = named.unwrap_or(settings.agent.value.as_str());
+    let entries: Vec<&Entry> = match named {
+        Some(name) if name != "custom" && name != "auto" => vec![catalog.find(name)?],
+        _ => catalog.entries().iter().collect(),
+    };
+    let questions =
+        entries.iter().map(|entry| (entry.definition.clone(), options(settings, &file.adapter(&entry.definition.id))));
+    let runtime = runtime()?;
+    let probes = runtime.block_on(agent::probe_all(questions.collect(), workspace, still_waiting));
+    let installed = |probe: &Probe| matches!(probe.state, State::Installed { .. });
+    let first = || {
+        let candidates =
+            entries.iter().zip(&probes).filter(|(entry, probe)| installed(probe) && passed_over(entry, file).is_none());
+        candidates.map(|(entry, _)| entry.definition.id.as_str()).next()
+    };
+    let chosen = if wanted == "auto" { first() } else { Some(wanted) };
+    let mut found = Found { parts: Vec::new(), missing: Vec::new() };
+    let asked = entries.iter().zip(&probes).filter(|(_, probe)| installed(probe)).map(|(entry, _)| {
+        let adapter = file.adapter(&entry.definition.id);
+        let (agent, _) = agent::locate(&entry.definition, options(settings, &adapter), workspace);
+        (entry.definition.id.clone(), agent)
+    });
+    let shown = runtime.block_on(helps(asked.collect(), workspace));
+    for (entry, probe) in entries.iter().zip(&probes) {
+        let Definition { id, name, .. } = &entry.definition;
+        let is_chosen = chosen == Some(id.as_str());
+        if probe.state == State::Missing && !is_chosen {
+            found.missing.push(id.clone());
+            continue;
+        }
+        let (kind, why) = match (is_chosen, wanted) {
+            (true, "auto") => (Kind::Chosen, ", which `auto` takes"),
+            (true, _) => (Kind::Chosen, ", which is asked for"),
+            (false, _) => (Kind::Other, ""),
+        };
+        let flags = shown.iter().find(|(of, _)| of == id).map(|(_, flags)| flags);
+        let checks = checks(entry, probe, flags);
+        found.parts.push(Part { name: id.clone(), title: format!("{id} ({name}){why}"), kind, checks });
+    }
+    if wanted == "custom" {
+        found.parts.insert(0, custom(settings, file, workspace));
+    } else if chosen.is_none() {
+        let check = Check::wrong("program", "no agent was found")
+            .advice("`ralph agents` shows what can be installed; `--agent demo` needs nothing");
+        found.parts.insert(
+            0,
+            Part { name: "auto".to_owned(), title: "auto".to_owned(), kind: Kind::Chosen, checks: vec![check] },
+        );
+    } else if let (Some(name), None) = (chosen, chosen.and_then(|name| catalog.find(name).ok())) {
+        // A name that nobody knows: the message of a run says it best.
+        catalog.find(name)?;
+    }
+    // What matters comes first.
+    found.parts.sort_by_key(|part| part.kind != Kind::Chosen);
+    Ok(found)
+}
+
+/// Asks all of them for their help at the same time.
+async fn helps(agents: Vec<(String, Agent)>, workspace: &Path) -> Vec<(String, Flags)> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for (id, agent) in agents {
+        let workspace = workspace.to_owned();
+        tasks.spawn(async move { (id, agent::flags(&agent, &workspace, agent::PATIENCE).await) });
+    }
+    tasks.join_all().await
+}
+
+fn checks(entry: &Entry, probe: &Probe, flags: Option<&Flags>) -> Vec<Check> {
+    let definition = &entry.definition;
+    let mut checks = Vec::new();
+    if let Source::File(path) = &entry.source {
+        checks.push(Check::note("defined", format!("by `{}`", path.display())));
+    }
+    checks.push(match (&probe.state, &probe.path) {
+        (State::Missing, _) => {
+            let install = definition.install.line.as_deref().unwrap_or("see its own pages");
+            Check::wrong("program", format!("`{}` was not found", definition.commands.join("`, `")))
+                .advice(format!("install it: {install}"))
+        }
+        (State::Broken(reason), _) => Check::wrong("program", reason.clone()).advice(format!(
+            "try it by hand: `{} {}`",
+            definition.commands[0],
+            definition.version.args.join(" ")
+        )),
+        (State::Installed { .. }, Some(path)) => Check::fine("program", path.display().to_string()),
+        (State::Installed { .. }, None) => Check::fine("program", "found"),
+    });
+    if let State::Installed { version } = &probe.state {
+        checks.push(version_check(definition, version.as_deref()));
+        checks.extend(flags.and_then(|flags| flags_check(definition, flags)));
+        checks.push(login_check(definition));
+        let root = User::current() == User::Root;
+        let matters = |when| when == When::Always || (when == When::Root && root);
+        let pitfalls = definition.pitfalls.iter().filter(|pitfall| matters(pitfall.when));
+        checks.extend(pitfalls.map(|pitfall| Check::note("pitfall", pitfall.message.clone())));
+    }
+    checks
+}
+
+fn version_check(definition: &Definition, version: Option<&str>) -> Check {
+    let known = &definition.version;
+    let Some(version) = version else { return Check::note("version", "it says none that can be read") };
+    let tested = known.tested.as_deref().unwrap_or_default();
+    match known.knows(version) {
+        Known::TooOld => {
+            let minimum = known.minimum.as_deref().unwrap_or_default();
+            Check::wrong("version", format!("{version} is older than {minimum}, the oldest that works")).advice(
+                definition
+                    .install
+                    .line
+                    .as_deref()
+                    .map_or_else(|| "update it".to_owned(), |line| format!("update it: {line}")),
+            )
+        }
+        Known::Tested => Check::fine("version", format!("{version}, tested up to {tested}")),
+        Known::Newer => Check::note("version", format!("{version} is newer than {tested}, the newest that was tested")),
+        Known::Unknown => Check::fine("version", version),
+    }
+}
+
+fn flags_check(definition: &Definition, flags: &Flags) -> Option<Check> {
+    let call = || [&definition.commands[..1], &definition.help.args].concat().join(" ");
+    match flags {
+        Flags::None => None,
+        Flags::All(count) => Some(Check::fine("flags", format!("all {count} that ralph passes are in `{}`", call()))),
+        Flags::NoHelp(reason) => Some(Check::note("flags", format!("not looked at: {reason}"))),
+        Flags::Missing(missing) => {
+            let id = &definition.id;
+            Some(Check::wrong("flags", format!("`{}` does not show `{}`", call(), missing.join("`, `"))).advice(
+                format!("an update may have renamed them: say the right ones with `adapters.{id}.args` in `ralph.yml`"),
+            ))
+        }
+    }
+}
+
+fn login_check(definition: &Definition) -> Check {
+    match agent::auth(definition) {
+        Auth::Seen => Check::fine("login", "seen"),
+        Auth::NotNeeded => Check::fine("login", "not needed"),
+        Auth::Unknown => {
+            let advice = definition.auth.login.clone().unwrap_or_else(|| "log in".to_owned());
+            Check::note("login", "not seen; it may be in a keyring").advice(advice)
+        }
+    }
+}
+
+/// Any command as an agent: all that can be seen is whether it can be started.
+fn custom(settings: &Settings, file: &FileLayer, workspace: &Path) -> Part {
+    let startable = choose::choose(settings, file, workspace).and_then(|chosen| {
+        let invocation = chosen.agent.invocation(&Turn::new("", workspace))?;
+        process::check(&invocation).map_err(|error| start_error(&error))
+    });
+    let check = match startable {
+        Ok(path) => Check::fine("program", path.display().to_string()),
+        Err(error) => match error.hints.first() {
+            Some(hint) => Check::wrong("program", error.message.clone()).advice(hint.clone()),
+            None => Check::wrong("program", error.message),
+        },
+    };
+    Part {
+        name: "custom".to_owned(),
+        title: "custom, which is asked for".to_owned(),
+        kind: Kind::Chosen,
+        checks: vec![check],
+    }
+}

@@ -1,0 +1,159 @@
+//! `ralph doctor`: whether a run would work here: the agents as they are installed, and the machine.
+//!
+//! It looks and tells; it mends nothing and starts no agent on work.
+
+mod agents;
+mod machine;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use super::run::working_directory;
+use crate::cli::Doctor;
+use crate::config;
+use crate::error::{UserError, exit_code};
+use crate::process;
+
+/// One thing that was looked at.
+struct Check {
+    what: &'static str,
+    state: State,
+    said: String,
+    advice: Option<String>,
+}
+
+/// How it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Fine,
+    /// Worth knowing; a run may still work.
+    Note,
+    /// A run will not work.
+    Wrong,
+}
+
+impl Check {
+    fn new(what: &'static str, state: State, said: impl Into<String>) -> Self {
+        Self { what, state, said: said.into(), advice: None }
+    }
+
+    fn fine(what: &'static str, said: impl Into<String>) -> Self {
+        Self::new(what, State::Fine, said)
+    }
+
+    fn note(what: &'static str, said: impl Into<String>) -> Self {
+        Self::new(what, State::Note, said)
+    }
+
+    fn wrong(what: &'static str, said: impl Into<String>) -> Self {
+        Self::new(what, State::Wrong, said)
+    }
+
+    fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    fn json(&self) -> Value {
+        json!({"what": self.what, "state": self.state.word(), "said": self.said, "advice": self.advice})
+    }
+}
+
+impl State {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Note => "note",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+/// What was looked at, in one place.
+struct Part {
+    /// The name of the agent, or `machine`.
+    name: String,
+    title: String,
+    kind: Kind,
+    checks: Vec<Check>,
+}
+
+/// Whether a run here needs it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Machine,
+    /// The agent that a run would take.
+    Chosen,
+    Other,
+}
+
+impl Part {
+    fn is_wrong(&self) -> bool {
+        self.checks.iter().any(|check| check.state == State::Wrong)
+    }
+}
+
+/// Looks at everything and tells it; the exit code says whether a run would work.
+pub fn run(args: &Doctor) -> Result<u8, UserError> {
+    let workspace = working_directory()?;
+    let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let settings = config::environment().over(file.layer.clone()).settle();
+    process::protect(process::own_program());
+    let found = agents::look(args.agent.as_deref(), &settings, &file, &workspace)?;
+    let mut parts = found.parts;
+    parts.push(Part {
+        name: "machine".to_owned(),
+        title: "this machine".to_owned(),
+        kind: Kind::Machine,
+        checks: machine::look(&workspace, args.config.as_deref(), &file)?,
+    });
+    let unusable = parts.iter().any(|part| part.kind == Kind::Chosen && part.is_wrong());
+    let code = match parts.iter().find(|part| part.kind == Kind::Machine) {
+        _ if unusable => exit_code::AGENT,
+        Some(machine) if machine.is_wrong() => exit_code::FAILED,
+        _ => exit_code::COMPLETE,
+    };
+    let text = if args.json { as_json(&parts, &found.missing, code) } else { page(&parts, &found.missing, code) };
+    // Nobody may be left to read it.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(code)
+}
+
+fn as_json(parts: &[Part], missing: &[String], code: u8) -> String {
+    let of = |part: &Part| part.checks.iter().map(Check::json).collect::<Vec<_>>();
+    let agents = parts
+        .iter()
+        .filter(|part| part.kind != Kind::Machine)
+        .map(|part| json!({"id": part.name, "chosen": part.kind == Kind::Chosen, "checks": of(part)}));
+    let machine = parts.iter().find(|part| part.kind == Kind::Machine).map(of);
+    let whole = json!({
+        "exit_code": code, "agents": agents.collect::<Vec<_>>(), "not_installed": missing, "machine": machine,
+    });
+    format!("{whole:#}\n")
+}
+
+fn page(parts: &[Part], missing: &[String], code: u8) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let _ = writeln!(text, "{}", part.title);
+        for check in &part.checks {
+            let _ = writeln!(text, "  {:<6} {:<9} {}", check.state.word(), check.what, check.said);
+            if let Some(advice) = &check.advice {
+                let _ = writeln!(text, "  {:<16} -> {advice}", "");
+            }
+        }
+        text.push('\n');
+    }
+    if !missing.is_empty() {
+        let _ =
+            writeln!(text, "not installed: {}; `ralph agents show NAME` says how to install one\n", missing.join(", "));
+    }
+    let verdict = match code {
+        exit_code::COMPLETE => "a run would work here",
+        exit_code::AGENT => "a run would not work here: look at the agent that it would take",
+        _ => "a run would not work here: look at the machine",
+    };
+    text + verdict + "\n"
+}

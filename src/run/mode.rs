@@ -1,0 +1,170 @@
+//! Modes: prompts with settings, shipped in `prompts/` and covered by the user's own in `.ralph/prompts/`.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{UserError, io_reason};
+
+/// The shipped ones: name, what it is for, text.
+const SHIPPED: [(&str, &str); 4] = [
+    ("plan", include_str!("../../prompts/plan.md")),
+    ("build", include_str!("../../prompts/build.md")),
+    ("understand", include_str!("../../prompts/understand.md")),
+    ("review", include_str!("../../prompts/review.md")),
+];
+
+/// The variables a prompt may name. The environment is never read.
+pub const VARIABLES: [&str; 5] = ["goal", "marker", "workspace", "agent", "date"];
+
+/// A prompt with settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// Its name.
+    pub name: String,
+    /// The user's own file, when there is one.
+    pub file: Option<PathBuf>,
+    /// The settings in front of it, as YAML.
+    pub settings: String,
+    /// The prompt with its variables.
+    pub template: String,
+}
+
+impl Mode {
+    /// The names of all modes.
+    pub fn names() -> [&'static str; 4] {
+        SHIPPED.map(|(name, _)| name)
+    }
+
+    /// A mode by name: the user's own file, or the shipped one.
+    pub fn load(name: &str, workspace: &Path) -> Result<Self, UserError> {
+        let path = workspace.join(".ralph/prompts").join(format!("{name}.md"));
+        let (file, text) = if path.exists() {
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error)))
+                    .hint("mend it, or remove it to get the shipped prompt back")
+            })?;
+            (Some(path), text)
+        } else {
+            let shipped = SHIPPED.iter().find(|(known, _)| *known == name);
+            let text = shipped.map(|(_, text)| (*text).to_owned()).ok_or_else(|| {
+                let known = Self::names().join(", ");
+                UserError::usage(format!("there is no mode `{name}`")).hint(format!("known: {known}"))
+            })?;
+            (None, text)
+        };
+        let (settings, template) = split(&text);
+        Ok(Self { name: name.to_owned(), file, settings: settings.to_owned(), template: template.to_owned() })
+    }
+
+    /// Where it comes from, for people.
+    pub fn origin(&self) -> String {
+        match &self.file {
+            Some(path) => path.display().to_string(),
+            None => format!("built-in prompt `{}`", self.name),
+        }
+    }
+
+    /// Variables in the prompt that nobody knows; they stay as they are.
+    pub fn unknown(&self) -> Vec<String> {
+        let names = pieces(&self.template).filter_map(|piece| match piece {
+            Piece::Variable(name) if !VARIABLES.contains(&name) => Some(name.to_owned()),
+            _ => None,
+        });
+        names.collect()
+    }
+
+    /// The prompt with its variables filled in.
+    pub fn fill(&self, values: &[(&str, &str)]) -> String {
+        let mut text = String::with_capacity(self.template.len());
+        for piece in pieces(&self.template) {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Variable(name) => match values.iter().find(|(known, _)| *known == name) {
+                    Some((_, value)) => text.push_str(value),
+                    None => {
+                        text.push_str("{{");
+                        text.push_str(name);
+                        text.push_str("}}");
+                    }
+                },
+            }
+        }
+        text
+    }
+}
+
+/// The settings between two lines of dashes at the top, and what follows.
+fn split(text: &str) -> (&str, &str) {
+    let Some(rest) = text.strip_prefix("---\n") else { return ("", text) };
+    match rest.split_once("\n---\n") {
+        Some((settings, template)) => (settings, template),
+        None => ("", text),
+    }
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Variable(&'a str),
+}
+
+/// Text and `{{name}}` in turn.
+fn pieces(mut rest: &str) -> impl Iterator<Item = Piece<'_>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let mut from = 0;
+        while let Some(open) = rest[from..].find("{{").map(|at| from + at) {
+            if let Some(name) = rest[open + 2..].find("}}").map(|length| &rest[open + 2..open + 2 + length])
+                && is_name(name)
+            {
+                if open == 0 {
+                    rest = &rest[name.len() + 4..];
+                    return Some(Piece::Variable(name));
+                }
+                let (text, after) = rest.split_at(open);
+                rest = after;
+                return Some(Piece::Text(text));
+            }
+            from = open + 2;
+        }
+        Some(Piece::Text(std::mem::take(&mut rest)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_prompt_tells_the_marker_and_knows_its_variables() {
+        for name in Mode::names() {
+            let mode = Mode::load(name, Path::new("/nowhere")).unwrap();
+            assert!(mode.unknown().is_empty(), "{name}");
+            assert!(mode.template.contains("{{marker}}") && !mode.settings.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_variables_stay_and_are_named() {
+        let mode = Mode {
+            name: "x".into(),
+            file: None,
+            settings: String::new(),
+            template: "{{goal}} {{home}} {{ x }} {{".into(),
+        };
+        assert_eq!(mode.unknown(), ["home"]);
+        assert_eq!(mode.fill(&[("goal", "{{marker}}"), ("marker", "no")]), "{{marker}} {{home}} {{ x }} {{");
+    }
+
+    #[test]
+    fn the_users_own_prompt_covers_the_shipped_one() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(directory.path().join(".ralph/prompts")).unwrap();
+        std::fs::write(directory.path().join(".ralph/prompts/plan.md"), "---\nno_progress: 2\n---\nMine: {{goal}}\n")
+            .unwrap();
+        let mode = Mode::load("plan", directory.path()).unwrap();
+        assert_eq!((mode.settings.as_str(), mode.template.as_str()), ("no_progress: 2", "Mine: {{goal}}\n"));
+        assert!(Mode::load("dance", directory.path()).unwrap_err().message.contains("no mode `dance`"));
+    }
+}

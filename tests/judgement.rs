@@ -1,0 +1,465 @@
+//! When to go on, when to wait, when to stop, what to believe: whole runs with real processes and real repositories.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod support;
+
+use fake_agent::{Dialect, Script, Tokens, says, silent};
+use rustix::process::Signal;
+use serde_json::json;
+use support::{Test, git};
+
+const DONE: &str = "All done.\n<promise>COMPLETE</promise>";
+
+fn claude(script: Script) -> Script {
+    script.dialect(Dialect::Claude).session("s-1").model("big-1")
+}
+
+// Done, and proven.
+
+#[test]
+fn a_claim_counts_only_when_the_commands_agree() {
+    let script = Script::new().iteration(says(DONE)).iteration(says(DONE).writes_file("good", "yes"));
+    let ran = Test::new()
+        .repository()
+        .agent(script)
+        .args(&["--verify", "test -f good || { echo the file is missing; exit 3; }", "--verify", "true"])
+        .run()
+        .complete()
+        .after_iterations(2)
+        .shows("not verified: the claim does not count")
+        .shows("the file is missing")
+        .shows("and the verification agrees");
+    let verifications = ran.facts("verification");
+    assert_eq!((&verifications[0]["passed"], &verifications[1]["passed"]), (&json!(false), &json!(true)));
+    assert_eq!(verifications[0]["checks"][0]["ended"], "exit code 3");
+    let heard = ran.heard(1);
+    assert!(heard.contains("these commands disagree") && heard.contains("the file is missing"), "{heard}");
+    let receipts = ran.facts("iteration_end");
+    assert_eq!((&receipts[0]["verified"], &receipts[1]["verified"]), (&json!(false), &json!(true)));
+    assert_eq!(receipts[1]["files"], json!(["good"]));
+}
+
+#[test]
+fn verification_has_a_time_a_place_and_a_name() {
+    let config = "verify:\n  - {run: 'pwd; sleep 60', name: slow, timeout: 1s, cwd: sub}\n";
+    let ran = Test::new()
+        .file("ralph.yml", config)
+        .file("sub/x", "")
+        .agent(says(DONE))
+        .args(&["-n", "1"])
+        .run()
+        .exits(5)
+        .shows("verify slow: timed out after");
+    let check = &ran.facts("verification")[0]["checks"][0];
+    assert!(check["tail"].as_str().unwrap().trim_end().ends_with("/sub"), "{check}");
+}
+
+#[test]
+fn a_claim_that_fails_three_times_is_told_loudly() {
+    let script = Script::new().counting().iteration(says(DONE).appends_to("x", "."));
+    Test::new().agent(script).args(&["--verify", "false", "-n", "3"]).run().exits(5).shows("3 times in a row now");
+}
+
+#[test]
+fn commands_are_not_asked_without_a_claim() {
+    let ran = Test::new().agent(says("More.")).args(&["--verify", "touch asked", "-n", "2"]).run().exits(5);
+    assert!(!ran.test.workspace().join("asked").exists());
+}
+
+#[test]
+fn open_items_of_the_plan_veto_a_claim() {
+    let script =
+        Script::new().iteration(says(DONE)).iteration(says(DONE).writes_file("PLAN.md", "- [x] one\n- [x] two\n"));
+    let ran = Test::new()
+        .file("PLAN.md", "- [x] one\n```\n- [ ] code\n```\n1. [ ] two\n")
+        .agent(script)
+        .args(&["--plan-file", "PLAN.md"])
+        .run()
+        .complete()
+        .after_iterations(2);
+    assert!(ran.heard(1).contains("one item of `PLAN.md` is open: two"), "{}", ran.heard(1));
+}
+
+#[test]
+fn claims_may_need_confirmation_and_a_number_of_iterations() {
+    Test::new().agent(says(DONE)).args(&["--confirmations", "3"]).run().complete().after_iterations(3);
+    Test::new().agent(says(DONE)).args(&["--min-iterations", "2"]).run().complete().after_iterations(2);
+    let script = Script::new().iteration(says(DONE)).iteration(says("Hm.")).iteration(says(DONE)).iteration(says(DONE));
+    Test::new().agent(script).args(&["--confirmations", "2"]).run().complete().after_iterations(4);
+}
+
+#[test]
+fn a_real_repository_with_a_failing_test_is_mended_before_it_is_done() {
+    let check = "test \"$(sh calc.sh 2 3)\" = 5";
+    let script = Script::new()
+        .iteration(says(DONE).writes_file("calc.sh", "echo $(($1 * $2))\n").commits("Calculate"))
+        .iteration(says(DONE).writes_file("calc.sh", "echo $(($1 + $2))\n").commits("Add instead"));
+    let test = Test::new().file("calc.sh", "exit 1\n").repository();
+    git(&test.workspace(), &["config", "user.name", "test"]);
+    git(&test.workspace(), &["config", "user.email", "test@example.com"]);
+    let ran = test.agent(script).args(&["--verify", check]).run().complete().after_iterations(2);
+    let receipts = ran.facts("iteration_end");
+    assert!(receipts[0]["commits"][0].as_str().unwrap().ends_with(" Calculate"), "{}", receipts[0]);
+    assert_eq!(receipts[0]["files"], json!(["calc.sh"]));
+    assert_eq!(receipts[0]["head_after"], receipts[1]["head_before"]);
+    assert_ne!(receipts[1]["head_before"], receipts[1]["head_after"]);
+}
+
+// What an agent says to a person.
+
+#[test]
+fn a_question_ends_the_run_with_its_text() {
+    let question = "Hm.\n<<<RALPHEX:QUESTION>>>\n{\"question\":\"Which colour?\",\"options\":[\"red\",\"blue\"]}\n<<<RALPHEX:END>>>";
+    let ran = Test::new().agent(says(question)).run().exits(3).shows("Which colour?").shows("1. red");
+    assert!(ran.facts("run_end")[0]["question"].as_str().unwrap().starts_with("Which colour?"));
+    let ran = Test::new().agent(says("No access.\n<promise>BLOCKED</promise>")).run().exits(3);
+    assert_eq!(ran.facts("run_end")[0]["question"], "No access.");
+}
+
+#[test]
+fn an_agent_that_gives_up_is_asked_again_and_then_believed() {
+    let ran = Test::new()
+        .file("ralph.yml", "event_loop: {max_consecutive_failures: 2}\n")
+        .agent(says("The key is missing.\n<<<RALPHEX:TASK_FAILED>>>"))
+        .run()
+        .exits(1)
+        .after_iterations(2);
+    assert!(ran.facts("run_end")[0]["reason"].as_str().unwrap().contains("The key is missing."));
+}
+
+// Limits.
+
+#[test]
+fn tokens_end_a_run_after_the_overshoot_was_told() {
+    let script = claude(Script::new().counting().iteration(says("More.").uses(400, 100).appends_to("x", ".")));
+    Test::new()
+        .agent(script)
+        .args(&["--transcript", "claude", "--max-tokens", "1200"])
+        .run()
+        .exits(5)
+        .after_iterations(3)
+        .shows("the next iteration may pass the limit by 300")
+        .shows("the limit of 1200 tokens is reached (1500 spent)");
+}
+
+#[test]
+fn money_is_computed_from_the_users_prices_or_said_to_be_unknown() {
+    let iteration = || {
+        says("More.").reports(Tokens { input: 1_000_000, output: 100_000, ..Tokens::default() }).appends_to("x", ".")
+    };
+    let script = || Script::new().dialect(Dialect::Codex).counting().iteration(iteration());
+    let args = ["--transcript", "codex", "--max-cost", "5", "-n", "4"];
+    let ran = Test::new().agent(script()).args(&args).run().exits(5);
+    assert_eq!(ran.facts("run_end")[0]["cost"], json!(null));
+    let ran = ran.shows("`max_cost_usd` cannot be watched over").after_iterations(4);
+    drop(ran);
+    let script = claude(Script::new().counting().iteration(says("More.").uses(900_000, 100_000).appends_to("x", ".")));
+    let ran = Test::new()
+        .file("ralph.yml", "pricing:\n  big: {input: 2, output: 10}\n")
+        .agent(script)
+        .args(&["--transcript", "claude", "--max-cost", "5"])
+        .run()
+        .exits(5);
+    assert!(ran.facts("run_end")[0]["cost"]["usd"].as_f64().unwrap() >= 5.0);
+}
+
+#[test]
+fn calls_an_hour_are_waited_for_and_not_past_the_time_limit() {
+    Test::new()
+        .file("ralph.yml", "limits: {calls_per_hour: 2}\n")
+        .agent(says("More."))
+        .args(&["--max-time", "60s"])
+        .run()
+        .exits(5)
+        .after_iterations(2)
+        .shows("the limit of 2 calls an hour is reached");
+}
+
+// Progress.
+
+#[test]
+fn nothing_moves_and_the_breaker_opens() {
+    let test = Test::new().file("dirty", "before").repository().file("dirty", "already changed");
+    let ran = test.agent(says("Thinking.")).args(&["--no-progress", "3"]).run().exits(6).after_iterations(3);
+    assert!(ran.heard(1).contains("changed nothing in the working directory"), "{}", ran.heard(1));
+    assert_eq!(ran.facts("iteration_end")[2]["progress"], json!(false));
+    assert_eq!(ran.facts("run_end")[0]["outcome"], "no_progress");
+}
+
+#[test]
+fn a_change_closes_the_breaker_again() {
+    let script = Script::new()
+        .iteration(says("a"))
+        .iteration(says("b"))
+        .iteration(says("c").writes_file("x", "1"))
+        .iteration(says("d"))
+        .iteration(says("e"))
+        .iteration(says("f"));
+    Test::new().repository().agent(script).args(&["--no-progress", "3"]).run().exits(6).after_iterations(6);
+    Test::new().agent(says("same")).args(&["--no-progress", "0", "-n", "12"]).run().exits(5).after_iterations(12);
+}
+
+#[test]
+fn going_back_and_forth_is_no_progress() {
+    let script = Script::new()
+        .iteration(says("a").writes_file("x", "1"))
+        .iteration(says("b").writes_file("x", "2"))
+        .iteration(says("a").writes_file("x", "1"))
+        .iteration(says("b").writes_file("x", "2"))
+        .iteration(says("a").writes_file("x", "1"));
+    Test::new().repository().agent(script).args(&["--no-progress", "3"]).run().exits(6).after_iterations(5);
+}
+
+#[test]
+fn the_same_step_over_and_over_stops_the_iteration() {
+    let mut stuck = silent();
+    for _ in 0..30 {
+        stuck = stuck.says("I look again.").runs_tool("Bash", json!({"command": "ls"})).printing("nothing");
+    }
+    let script = claude(Script::new().iteration(stuck.hangs()));
+    Test::new()
+        .agent(script)
+        .args(&["--transcript", "claude", "-n", "1"])
+        .run()
+        .exits(1)
+        .shows("did the same step 20 times over");
+}
+
+// Permission.
+
+const DENIED: &str = "@@RALPH@@ {\"type\":\"meta\",\"meta\":{\"kind\":\"permission\",\"tool\":\"Bash\"}}\n";
+
+#[test]
+fn denials_without_progress_stop_the_run() {
+    let script = || Script::new().iteration(says("I may not.").prints_raw(DENIED));
+    let test = || Test::new().repository().agent(script()).args(&["--transcript", "rtf1", "-n", "4"]);
+    test().run().exits(4).after_iterations(2).shows("not permitted to use Bash");
+    test().file("ralph.yml", "permission: halt\n").run().exits(4).after_iterations(1);
+    test().file("ralph.yml", "permission: continue\n").run().exits(5).after_iterations(4);
+}
+
+// Sessions.
+
+const SESSIONS: &str = "dialect: claude\nsession:\n  resume: {args: [--resume, '{session}']}\n";
+
+#[test]
+fn sessions_go_on_only_when_asked() {
+    let script = || claude(Script::new().iteration(says("One.")).iteration(says(DONE)));
+    let ran = Test::new().named_agent("own", script(), SESSIONS).args(&["--agent", "own"]).run().complete();
+    let starts = ran.test.recorded_by("own");
+    assert!(starts.iter().all(|start| !start.arguments.iter().any(|word| word == "--resume")), "{starts:?}");
+    let ran = Test::new()
+        .named_agent("own", script(), SESSIONS)
+        .args(&["--agent", "own", "--session", "resume"])
+        .run()
+        .complete();
+    let second = &ran.test.recorded_by("own")[1].arguments;
+    assert!(second.windows(2).any(|pair| pair == ["--resume", "s-1"]), "{second:?}");
+    assert_eq!(ran.facts("iteration_start")[1]["resumes"], "s-1");
+    assert_eq!(ran.facts("iteration_end")[1]["resumed"], json!(true));
+}
+
+#[test]
+fn a_refused_session_starts_afresh_and_says_so() {
+    let script = claude(
+        Script::new()
+            .counting()
+            .iteration(says("One."))
+            .iteration(
+                silent().complains("No conversation found with session ID s-1").without_terminal_event().exits(1),
+            )
+            .iteration(says(DONE)),
+    );
+    let ran = Test::new()
+        .named_agent("own", script, SESSIONS)
+        .args(&["--agent", "own", "--session", "resume"])
+        .run()
+        .complete()
+        .shows("did not take up its session again");
+    let starts = ran.test.recorded_by("own");
+    assert!(!starts[2].arguments.iter().any(|word| word == "--resume"), "{:?}", starts[2]);
+    assert_eq!(ran.facts("run_end")[0]["iterations"], 2, "a refused session is no iteration");
+}
+
+// Fallback.
+
+#[test]
+fn another_agent_takes_over_while_the_first_is_limited() {
+    let limited = Script::new().iteration(silent().complains("Error: 429 Too Many Requests").exits(1));
+    let other = Script::new().iteration(says("One.")).iteration(says(DONE));
+    let ran = Test::new()
+        .named_agent("first", limited, "dialect: plain\n")
+        .named_agent("second", other, "dialect: plain\n")
+        .args(&["--agent", "first", "--fallback", "second"])
+        .run()
+        .complete()
+        .shows("`second` takes over");
+    assert_eq!(ran.test.recorded_by("first").len(), 1);
+    assert_eq!(ran.test.recorded_by("second").len(), 2);
+    assert_eq!(ran.facts("run_end")[0]["iterations"], 2, "the limited try is no iteration");
+}
+
+#[test]
+fn a_wait_ends_at_once_when_somebody_wants_it() {
+    for how in ["signal", "command"] {
+        let script = Script::new()
+            .counting()
+            .iteration(silent().complains("Error: 429 Too Many Requests").exits(1))
+            .iteration(says(DONE));
+        let running = Test::new().agent(script).start();
+        running.until("it waits", |running| running.journal().contains("\"verdict\":\"wait\""));
+        if how == "signal" {
+            running.signal(Signal::USR1);
+        } else {
+            running.tells(&["retry"]);
+        }
+        running.wait().complete();
+    }
+}
+
+// Hats.
+
+const HATS: &str = "\
+hats:
+  planner: {triggers: [task.start, build.blocked], publishes: [build.task], instructions: Plan it.}
+  builder: {name: Builder, triggers: [build.task], publishes: [build.done], instructions: Build it., default_publishes: build.done}
+  reviewer: {triggers: ['build.*'], publishes: [review.done], instructions: Review it.}
+";
+
+#[test]
+fn events_choose_the_hats() {
+    let script = Script::new()
+        .iteration(says("Planned.\n<event topic=\"build.task\">make the door</event>"))
+        .iteration(says("Built."))
+        .iteration(says(DONE))
+        .records_env("RALPH_HAT");
+    let ran = Test::new().file("ralph.yml", HATS).agent(script).run().complete().after_iterations(3);
+    let hats: Vec<_> = ran.recorded().iter().map(|start| start.environment["RALPH_HAT"].clone()).collect();
+    assert_eq!(hats, ["planner", "builder", "reviewer"]);
+    let heard = ran.heard(1);
+    assert!(heard.contains("You wear the hat \"Builder\"") && heard.contains("build.task: make the door"), "{heard}");
+    let published = ran.facts("published");
+    assert_eq!(published[1]["heard_by"], json!(["builder", "reviewer"]));
+    assert_eq!((&published[2]["topic"], &published[2]["by"]), (&json!("build.done"), &json!("builder")));
+    assert_eq!(ran.facts("iteration_end")[0]["hat"], "planner");
+}
+
+#[test]
+fn an_agent_can_publish_with_a_command_and_hears_of_strange_topics() {
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let agent = format!(
+        "if [ $RALPH_ITERATION = 1 ]; then {ralph} emit build.task 'from the shell'; {ralph} emit strange.thing; echo Planned; else cat > heard; echo LOOP_COMPLETE; fi"
+    );
+    let ran = Test::new().file("ralph.yml", HATS).command(&agent).run().complete().after_iterations(2);
+    let heard = std::fs::read_to_string(ran.test.workspace().join("heard")).unwrap();
+    assert!(heard.contains("build.task: from the shell"), "{heard}");
+    assert!(heard.contains("published `strange.thing`, which is not among its topics"), "{heard}");
+    assert_eq!(ran.facts("published")[2]["heard_by"], json!([]));
+}
+
+#[test]
+fn the_graph_of_hats_is_drawn_and_checked() {
+    let test = Test::new().file("ralph.yml", HATS);
+    let output = test.tool().arg("hats").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("publishes  build.task -> builder"), "{text}");
+    assert!(text.contains("problem: nobody hears `review.done`, which `reviewer` publishes"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+    let mermaid = test.tool().args(["hats", "--format", "mermaid"]).output().unwrap();
+    assert!(String::from_utf8(mermaid.stdout).unwrap().contains("planner -->|build.task| builder"));
+}
+
+// Steering.
+
+#[test]
+fn a_person_can_speak_to_the_loop_from_elsewhere() {
+    let script =
+        Script::new().iteration(says("One.").sleeps(1500)).iteration(says("Two.").sleeps(1500)).iteration(says(DONE));
+    let running = Test::new().agent(script).start();
+    running.until("it runs", |running| running.journal().contains("iteration_start"));
+    assert!(running.tells(&["hint", "look", "at x.rs"]).contains("the agent hears it in the next iteration"));
+    running.until("the second begins", |running| running.recorded().len() == 2);
+    running.tells(&["pause"]);
+    running.until("it is paused", |running| running.journal().contains("paused; `ralph continue` goes on"));
+    running.tells(&["continue"]);
+    let ran = running.wait().complete().after_iterations(3);
+    assert!(ran.heard(1).contains("a person says: look at x.rs"), "{}", ran.heard(1));
+    assert!(!ran.heard(2).contains("look at x.rs"));
+}
+
+#[test]
+fn a_run_can_be_stopped_from_elsewhere() {
+    let running = Test::new().agent(says("One.").sleeps(1000)).start();
+    running.until("it runs", |running| running.journal().contains("iteration_start"));
+    running.tells(&["stop"]);
+    running.wait().exits(130).after_iterations(1).shows("stopped by `ralph stop`");
+    let running = Test::new().agent(says("One.").hangs()).start();
+    running.until("it runs", |running| running.journal().contains("iteration_start"));
+    running.tells(&["stop", "--now"]);
+    running.wait().exits(130).after_iterations(1);
+}
+
+#[test]
+fn a_limit_can_be_raised_under_way() {
+    let script = Script::new().iteration(says("One.").sleeps(1000)).iteration(says(DONE));
+    let running = Test::new().agent(script).args(&["-n", "1"]).start();
+    running.until("it runs", |running| running.journal().contains("iteration_start"));
+    running.tells(&["limit", "-n", "5"]);
+    running.wait().complete().after_iterations(2);
+}
+
+#[test]
+fn nobody_to_speak_to_is_said() {
+    let test = Test::new();
+    let output = test.tool().args(["hint", "x"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no run is active in this directory"));
+    assert!(!test.workspace().join(".ralph").exists(), "asking creates nothing");
+}
+
+// Modes.
+
+#[test]
+fn a_mode_may_touch_nothing_but_its_own_paths() {
+    let script = Script::new()
+        .iteration(says(DONE).writes_file("CODEBASE.md", "map").writes_file("oops.rs", "x").commits("Sneak"))
+        .iteration(says(DONE));
+    let test = Test::new().file("readme", "x").repository().no_prompt().mode("understand");
+    git(&test.workspace(), &["config", "user.name", "test"]);
+    git(&test.workspace(), &["config", "user.email", "test@example.com"]);
+    let ran = test.agent(script).args(&["-n", "2"]).run().exits(5).shows("`oops.rs` changed, and only");
+    assert!(ran.heard(1).contains("`oops.rs` changed, and only CODEBASE.md may change: undo that"), "{}", ran.heard(1));
+}
+
+#[test]
+fn plan_and_build_share_the_plan() {
+    let plan = Script::new().iteration(says("<<<RALPHEX:PLAN_READY>>>").writes_file("PLAN.md", "- [ ] one\n"));
+    let ran = Test::new().mode("plan").prompt("Make a door.").agent(plan).run().complete();
+    assert!(
+        ran.heard(0).contains("Make a door.") && ran.heard(0).contains("planning, not building"),
+        "{}",
+        ran.heard(0)
+    );
+    let build = Script::new().iteration(says(DONE)).iteration(says(DONE).writes_file("PLAN.md", "- [x] one\n"));
+    let test = Test::new().mode("build").no_prompt().file("PLAN.md", "- [ ] one\n");
+    test.agent(build).run().complete().after_iterations(2).shows("one item of");
+}
+
+#[test]
+fn the_prompt_of_a_mode_can_be_seen_and_replaced() {
+    let test = Test::new().file(".ralph/prompts/review.md", "---\nno_progress: 2\n---\nMine: {{goal}} {{home}}\n");
+    let shown = |args: &[&str]| {
+        String::from_utf8(test.tool().args(["prompt", "show"]).args(args).output().unwrap().stdout).unwrap()
+    };
+    assert!(shown(&["review", "the", "door"]).starts_with("Mine: the door {{home}}\n"), "{}", shown(&["review", "x"]));
+    assert!(shown(&["plan", "a house"]).contains("a house"));
+    let ran = Test::new()
+        .file(".ralph/prompts/review.md", "Mine {{home}}")
+        .mode("review")
+        .no_prompt()
+        .agent(says(DONE))
+        .run()
+        .complete();
+    ran.shows("`{{home}}`");
+}
