@@ -40,24 +40,6 @@ const EXIT_CODES: &str = "Exit codes:
 pub enum Command {
     /// Run an agent on a prompt until it is done.
     Run(Box<Run>),
-    /// Go on with a run that was interrupted, killed or limited
-    Resume(history::Resume),
-    /// List the runs of this directory
-    Runs(history::Runs),
-    /// Show what a run came to
-    Show(history::ShowRun),
-    /// Show what an agent said and did, also while it runs
-    Logs(history::Logs),
-    /// Play a run again, through the same view as live
-    Replay(history::Replay),
-    /// Show what a run, or one of its iterations, changed
-    Diff(history::Diff),
-    /// Show tokens, cost and time by day, agent and model
-    Stats(history::Stats),
-    /// Write a run as records, as one HTML page, or as OpenTelemetry spans
-    Export(history::Export),
-    /// Remove old runs
-    Clean(history::Clean),
     /// Write a plan for a goal to `PLAN.md`, and change nothing else
     Plan(Box<ModeRun>),
     /// Build what `PLAN.md` describes, one task an iteration
@@ -84,6 +66,24 @@ pub enum Command {
     Hats(Hats),
     /// Show the prompt that an agent would get
     Prompt(Prompt),
+    /// Go on with a run that was interrupted, killed or limited
+    Resume(history::Resume),
+    /// List the runs of this directory
+    Runs(history::Runs),
+    /// Show what a run came to
+    Show(history::ShowRun),
+    /// Show what an agent said and did, also while it runs
+    Logs(history::Logs),
+    /// Play a run again, through the same view as live
+    Replay(history::Replay),
+    /// Show what a run, or one of its iterations, changed
+    Diff(history::Diff),
+    /// Show tokens, cost and time by day, agent and model
+    Stats(history::Stats),
+    /// Write a run as records, as one HTML page, or as OpenTelemetry spans
+    Export(history::Export),
+    /// Remove old runs
+    Clean(history::Clean),
     /// Show the agents: which are installed, which one `auto` takes
     Agents(Agents),
     /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
@@ -100,9 +100,35 @@ pub enum Command {
     Completions(Completions),
     /// Print the manual page, or write all of them to a directory
     Man(Man),
+    /// Evaluate jq programs for drivers and agent scripts.
+    #[command(hide = true)]
+    JqService(JqService),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,
+}
+
+/// `ralph jq-service`.
+#[derive(Debug, Args)]
+pub struct JqService {
+    /// How it is asked.
+    #[arg(value_enum)]
+    pub mode: JqMode,
+
+    /// The arguments of the tool.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<String>,
+}
+
+/// How the jq service is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JqMode {
+    /// Framed calls on standard input.
+    Serve,
+    /// One call, like the tool itself.
+    Run,
+    /// Each line of standard input by itself; a line that is no JSON is shown as it is.
+    Lines,
 }
 
 /// `ralph run`.
@@ -118,8 +144,8 @@ pub struct Run {
     #[arg(short = 'P', long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
 
-    /// The agent to run: a name that `ralph agents` shows, `auto` for the first that is installed, or `custom` for the
-    /// command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
+    /// The agent to run: a name that `ralph agents` shows, `driver:NAME`, `script:NAME` or the path of such a file, `auto`
+    /// for the first that is installed, or `custom` for the command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
@@ -204,6 +230,18 @@ pub struct Run {
     #[arg(long, value_name = "HOW", value_parser = session)]
     pub session: Option<SessionChoice>,
 
+    /// Start a fresh session each time, also where the driver contract would go on with the last one.
+    #[arg(long, conflicts_with = "session")]
+    pub no_continue: bool,
+
+    /// Show a driver's output as it comes, which is what happens anyway where the driver can.
+    #[arg(long, conflicts_with = "no_live")]
+    pub live: bool,
+
+    /// Use a driver's plain command, and show its output with ralph's own view.
+    #[arg(long)]
+    pub no_live: bool,
+
     /// Agents that take over while the chosen one is limited or locked out.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub fallback: Vec<String>,
@@ -254,6 +292,31 @@ pub struct Agents {
 pub enum AgentsAction {
     /// Show one agent: its definition, and its command lines ready to paste
     Show(Show),
+    /// Write the skeleton of a driver or an agent script
+    New(New),
+    /// Put a driver or an agent script through its contract, with a fake command instead of the agent
+    Check(Check),
+}
+
+/// `ralph agents new`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct New {
+    /// A driver: hooks that build a command line; written to `.ralph/drivers/NAME.sh`.
+    #[arg(long, value_name = "NAME")]
+    pub driver: Option<String>,
+
+    /// An agent script: functions that run the agent; written to `.ralph/agents/NAME.sh`.
+    #[arg(long, value_name = "NAME")]
+    pub script: Option<String>,
+}
+
+/// `ralph agents check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// A name, `driver:NAME`, `script:NAME`, or the path of a file.
+    #[arg(value_name = "NAME")]
+    pub name: String,
 }
 
 /// `ralph agents show`.

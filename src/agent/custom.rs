@@ -11,5 +11,5 @@ pub fn custom(argv: &[String], prompt: PromptForm, options: Options) -> Result<A
             .hint("give `--agent-cmd 'COMMAND ARGUMENTS'`, or `command` under `cli:` in `ralph.yml`"));
     };
     let definition = Definition { prompt, ..definition::of_command(program) };
-    Ok(Agent { program: program.into(), leading: args.to_vec(), definition, options })
+    Ok(Agent { program: program.into(), leading: args.to_vec(), definition, options, foreign: None })
 }

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::runtime;
+use super::{foreign, runtime};
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
-    self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
+    self, Agent, By, Catalog, Entry, Live, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
 };
 use crate::config::{Adapter, FileLayer, Origin, PromptMode, Setting, Settings};
 use crate::error::UserError;
@@ -25,8 +25,11 @@ pub struct Chosen {
 }
 
 /// The agent that the settings ask for. With `auto` the machine is searched.
-pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Chosen, UserError> {
+pub fn choose(settings: &Settings, file: &FileLayer, live: Live, workspace: &Path) -> Result<Chosen, UserError> {
     let wishes = |name: &str| options(settings, &file.adapter(name));
+    if let Some(chosen) = foreign::choose(settings, &wishes, live, workspace)? {
+        return Ok(chosen);
+    }
     let custom = |argv: &[String], prompt| {
         let agent = agent::custom(argv, prompt, wishes("custom"))?;
         Ok(Chosen { agent, source: None, notices: Vec::new() })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::choose;
 use super::run::working_directory;
-use crate::agent::Catalog;
+use crate::agent::{Catalog, Live};
 use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer};
 use crate::error::{Kind, UserError, io_reason};
@@ -49,7 +49,7 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
         return Ok((name.clone(), remark, format!("the agent is `{name}`, as you said")));
     }
     process::protect(process::own_program());
-    match choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace) {
+    match choose::choose(&Layer::default().settle(), &FileLayer::default(), Live::Wanted, workspace) {
         Ok(chosen) => {
             let id = chosen.agent.id().to_owned();
             let told = format!("the agent is `{id}`, the first that is installed");

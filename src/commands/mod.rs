@@ -11,13 +11,16 @@ mod doctor;
 mod dry_run;
 mod export;
 mod find;
+mod foreign;
 mod hats;
 mod init;
+mod jq_service;
 mod logs;
 mod looks;
 mod man;
 mod perform;
 mod planning;
+mod plugins;
 mod prompt;
 mod replay;
 mod resume;
@@ -28,6 +31,7 @@ mod show;
 mod stats;
 mod steer;
 mod translate;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -39,15 +43,6 @@ use crate::journal::Redactor;
 pub fn dispatch(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(&args, None),
-        Command::Resume(args) => resume::run(&args),
-        Command::Runs(args) => runs::run(&args),
-        Command::Show(args) => show::run(&args),
-        Command::Logs(args) => logs::run(&args),
-        Command::Replay(args) => replay::run(&args),
-        Command::Diff(args) => diff::run(&args),
-        Command::Stats(args) => stats::run(&args),
-        Command::Export(args) => export::run(&args),
-        Command::Clean(args) => clean::run(&args),
         Command::Plan(args) => run::run(&args.run, Some("plan")),
         Command::Build(args) => run::run(&args.run, Some("build")),
         Command::Understand(args) => run::run(&args.run, Some("understand")),
@@ -61,6 +56,15 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Emit(args) => steer::emit(&args),
         Command::Hats(args) => hats::run(&args),
         Command::Prompt(args) => prompt::run(&args),
+        Command::Resume(args) => resume::run(&args),
+        Command::Runs(args) => runs::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Stats(args) => stats::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Clean(args) => clean::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Translate(args) => translate::run(&args),
@@ -69,6 +73,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Schema(args) => Ok(schema::run(&args)),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::JqService(args) => jq_service::run(&args),
         Command::DemoAgent => demo_agent::run(),
     };
     match result {

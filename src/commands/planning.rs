@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::choose::{Chosen, choose};
-use crate::agent::{Agent, Source as DefinedBy, Turn};
+use super::foreign;
+use crate::agent::{Agent, Live, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
     self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
@@ -18,7 +19,7 @@ use crate::run::mode::Mode;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
 use crate::run::{Filter, LeftBehind, Plan, Screen, Worker, sessions, start_error};
-use crate::signals::promise::{OF_SOME_RUNS, Rule};
+use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 
 /// A run that can begin, and where its parts came from.
@@ -38,38 +39,44 @@ pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planne
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
     let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
-    let layer = flags(args)?.over(config::environment()).over(of_mode.layer);
+    let layers = flags(args)?.over(config::environment()).over(of_mode.layer);
     let file = FileLayer { warnings: [file.warnings, of_mode.warnings].concat(), ..file };
-    plan_from(args, Known { layer, mode, goal: None }, file, workspace)
+    plan_from(args, layers, file, workspace, mode.map_or(Task::Asked, |mode| Task::Mode(Box::new(mode))))
 }
 
-/// What is known beside the flags and the file.
-pub struct Known {
-    /// What covers the file.
-    pub layer: Layer,
-    /// The mode.
-    pub mode: Option<Mode>,
-    /// What to do, when the flags do not say it.
-    pub goal: Option<Source>,
+/// What the run is about.
+pub enum Task {
+    /// What the arguments say, or the usual files.
+    Asked,
+    /// The prompt of a mode around that.
+    Mode(Box<Mode>),
+    /// It is known already.
+    Known(Source),
 }
 
-/// The same from a file that has been read.
-pub fn plan_from(args: &Run, known: Known, file: FileLayer, workspace: PathBuf) -> Result<Planned, UserError> {
-    let Known { layer, mode, goal } = known;
-    let mut settings = layer.over(file.layer.clone()).settle();
-    let Chosen { agent, source: defined_by, notices: told } = choose(&settings, &file, &workspace)?;
+/// The same from a file that has been read, under layers that are above it.
+pub fn plan_from(
+    args: &Run,
+    layers: Layer,
+    file: FileLayer,
+    workspace: PathBuf,
+    task: Task,
+) -> Result<Planned, UserError> {
+    let said = layers.over(file.layer.clone());
+    let live = if args.no_live { Live::Off } else { Live::Wanted };
+    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, live, &workspace)?;
+    // What the configuration of another loop says comes after the user's own words.
+    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
     );
-    let rule = if mode.is_some() { rule.or(&OF_SOME_RUNS) } else { rule };
-    let unknown = mode.as_ref().map(Mode::unknown).unwrap_or_default();
-    let prompt = match mode {
-        Some(mode) => mode_prompt(mode, goal, args, &settings, &agent, &rule, &workspace)?,
-        None => match goal {
-            Some(goal) => goal,
-            None => prompt_source(args, &settings, &agent, &workspace)?,
-        },
+    let rule = rule.or(&settings.completion_also.value);
+    let unknown = if let Task::Mode(mode) = &task { mode.unknown() } else { Vec::new() };
+    let prompt = match task {
+        Task::Mode(mode) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
+        Task::Known(prompt) => prompt,
+        Task::Asked => prompt_source(args, &settings, &agent, &workspace)?,
     };
     process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
@@ -146,8 +153,7 @@ fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> 
 
 /// The prompt of a mode. A goal is asked for only where nothing else says what to do.
 fn mode_prompt(
-    mode: Mode,
-    goal: Option<Source>,
+    mode: Box<Mode>,
     args: &Run,
     settings: &Settings,
     agent: &Agent,
@@ -155,9 +161,10 @@ fn mode_prompt(
     workspace: &Path,
 ) -> Result<Source, UserError> {
     let given = !args.words.is_empty() || args.prompt_file.is_some();
-    let goal = match goal {
-        None if given || mode.name == "plan" => Some(prompt_source(args, settings, agent, workspace)?),
-        goal => goal,
+    let goal = if given || mode.name == "plan" {
+        Some(Box::new(prompt_source(args, settings, agent, workspace)?))
+    } else {
+        None
     };
     let values = vec![
         ("marker", rule.told().to_owned()),
@@ -165,7 +172,7 @@ fn mode_prompt(
         ("agent", agent.id().to_owned()),
         ("date", jiff::Zoned::now().strftime("%Y-%m-%d").to_string()),
     ];
-    Ok(Source::Mode { mode: Box::new(mode), goal: goal.map(Box::new), values })
+    Ok(Source::Mode { mode, goal, values })
 }
 
 /// An agent of the crew. What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
@@ -202,12 +209,12 @@ fn another(
     own.effort = Setting::new(None, Origin::Default);
     own.tools = Setting::new(Vec::new(), Origin::Default);
     own.transcript = Setting::new(Choice::Auto, Origin::Default);
-    let Chosen { agent, .. } = choose(&own, file, workspace)?;
+    let Chosen { agent, .. } = choose(&own, file, Live::Wanted, workspace)?;
     worker(agent, &mut own, file, workspace)
 }
 
 /// What the flags say.
-fn flags(args: &Run) -> Result<Layer, UserError> {
+pub fn flags(args: &Run) -> Result<Layer, UserError> {
     let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
     let transcript = match (&args.transcript, &args.transcript_cmd) {
         (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
@@ -237,7 +244,11 @@ fn flags(args: &Run) -> Result<Layer, UserError> {
         max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
         max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
         no_progress: args.no_progress.map(|count| Setting::new(OrOff(count), flag("--no-progress"))),
-        session: args.session.map(|session| Setting::new(session, flag("--session"))),
+        session: match (args.session, args.no_continue) {
+            (Some(session), _) => Some(Setting::new(session, flag("--session"))),
+            (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),
+            (None, false) => None,
+        },
         fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
         agent,
         command,

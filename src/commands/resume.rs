@@ -6,30 +6,32 @@ use clap::Parser as _;
 
 use super::find::Here;
 use super::perform::{Performance, Stage};
-use super::planning::{Known, Planned, plan_from};
+use super::planning::{Planned, Task, flags, plan_from};
 use super::run::working_directory;
 use super::runtime;
 use crate::cli::history::Resume;
 use crate::cli::{Cli, Command, Run};
-use crate::config::{self, Layer, Origin, Setting};
+use crate::config;
 use crate::error::{UserError, io_reason};
 use crate::journal::disk::RealDisk;
 use crate::journal::record::VERSION;
 use crate::journal::store::{PROMPT, SETTINGS};
 use crate::journal::{Journal, Outcome, Redactor, RunDirectory, Summary, reader};
 use crate::process;
-use crate::run::mode::Mode;
-use crate::run::{KeptPrompt, git, memory_of};
+use crate::run::prompt::Source;
+use crate::run::{git, memory_of};
 
 /// Goes on with a run.
 pub fn run(args: &Resume) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     process::protect(process::own_program());
     let run = Here::find()?.run(args.id.as_deref())?;
-    let stage = Stage::take(&workspace)?;
     let broken = |error: &std::io::Error| {
         UserError::usage(format!("cannot go on with the run `{}`: {}", run.id, io_reason(error)))
     };
+    // Before anything is locked or written, and again when nobody else can write any more.
+    can_go_on(&run, &Summary::of(&run).map_err(|error| broken(&error))?)?;
+    let stage = Stage::take(&workspace)?;
     let summary = Summary::of(&run).map_err(|error| broken(&error))?;
     can_go_on(&run, &summary)?;
     if !args.force {
@@ -90,34 +92,38 @@ fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result
 /// The run as it was planned when it began.
 fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<Planned, UserError> {
     let redactor = Redactor::of_environment();
-    let restored = |name: &str, text: &str| -> Result<String, UserError> {
-        let text = redactor.restore(text, |variable| std::env::var(variable).ok());
-        let Some(at) = text.find("[redacted:") else { return Ok(text) };
-        let word = text[at..].split_inclusive(']').next().unwrap_or_default();
-        Err(UserError::usage(format!("`{name}` of the run `{}` held a secret that was not kept: {word}", run.id))
-            .hint("secrets in the environment are put back: set the variable, or start a new run"))
+    let kept = |name: &str| -> Result<Option<String>, UserError> {
+        let Ok(text) = std::fs::read_to_string(run.path.join(name)) else { return Ok(None) };
+        let text = redactor.restore(&text, |variable| std::env::var(variable).ok());
+        match text.find("[redacted:") {
+            None => Ok(Some(text)),
+            Some(at) => {
+                let word = text[at..].split_inclusive(']').next().unwrap_or_default();
+                Err(UserError::usage(format!(
+                    "`{name}` of the run `{}` held a secret that was not kept: {word}",
+                    run.id
+                ))
+                .hint("secrets in the environment are put back: set the variable, or start a new run"))
+            }
+        }
     };
-    let kept = |name: &str| {
-        std::fs::read_to_string(run.path.join(name)).map_err(|_| {
-            UserError::usage(format!("the run `{}` has no `{name}`, so it cannot go on as it began", run.id))
-                .hint("start a new run: what was done so far is in the working directory")
-        })
-    };
-    let settings = restored(SETTINGS, &kept(SETTINGS)?)?;
+    let settings = kept(SETTINGS)?.ok_or_else(|| {
+        UserError::usage(format!("the run `{}` has no `{SETTINGS}`, so its settings are not known", run.id))
+            .hint("start a new run: what was done so far is in the working directory")
+    })?;
     // Paths in it are relative to the working directory.
     let file = config::read_text(&workspace.join(SETTINGS), &settings)?;
-    let mut prompt: KeptPrompt = serde_json::from_str(&kept(PROMPT)?)
-        .map_err(|error| UserError::usage(format!("`{PROMPT}` of the run `{}` is damaged: {error}", run.id)))?;
-    prompt.text = prompt.text.map(|text| restored(PROMPT, &text)).transpose()?;
-    let mode = prompt.mode.take().map(|name| Mode::load(&name, workspace)).transpose()?;
-    let again = no_flags()?;
-    let mut layer = Layer::default();
-    layer.max_iterations = args.max_iterations.map(|most| Setting::new(most, Origin::Flag("-n")));
+    let prompt = match kept(PROMPT)? {
+        Some(text) => Source::Text { text, from: summary.prompt.clone() },
+        None => Source::File(summary.prompt.clone().into()),
+    };
+    let mut again = no_flags()?;
+    again.max_iterations = args.max_iterations;
     // What was found automatically then is named now.
     if file.layer.agent.as_ref().is_some_and(|agent| agent.value == "auto") {
-        layer.agent = Some(Setting::new(summary.agent.clone(), Origin::Default));
+        again.agent = Some(summary.agent.clone());
     }
-    plan_from(&again, Known { layer, mode, goal: prompt.goal() }, file, workspace.to_owned())
+    plan_from(&again, flags(&again)?, file, workspace.to_owned(), Task::Known(prompt))
 }
 
 /// `ralph run` without any flag.

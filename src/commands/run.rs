@@ -12,7 +12,8 @@ use crate::error::{UserError, io_reason};
 use crate::journal::store::{PROMPT, SETTINGS};
 use crate::journal::{Journal, Summary};
 use crate::process;
-use crate::run::{KeptPrompt, Memory};
+use crate::run::Memory;
+use crate::run::prompt::Source;
 
 /// Runs the loop and gives its exit code.
 pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
@@ -31,7 +32,9 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let directory = stage.store.create_run().map_err(unusable)?;
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let mut kept = vec![(SETTINGS, config::effective(&settings, &adapters))];
-    kept.push((PROMPT, KeptPrompt::of(&plan.prompt).to_json()));
+    if !matches!(plan.prompt, Source::File(_)) {
+        kept.push((PROMPT, plan.prompt.read()?));
+    }
     let (summary, memory) = (Summary::default(), Memory::default());
     Performance { plan, directory, journal, summary, memory, kept }.play(stage, args.output, &args.looks)
 }

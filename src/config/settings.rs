@@ -9,6 +9,7 @@ use super::command::{Program, PromptMode};
 use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
 use super::origin::{Origin, Setting};
 use super::table::layer;
+use super::trust::Trust;
 use super::value::OneLine;
 use crate::run::budget::Pricing;
 use crate::run::decide::Permission;
@@ -85,6 +86,8 @@ settings! {
     "verify" verify: Vec<Check> = Vec::new();
     /// A task list whose open items (`- [ ]`) veto a claim to be done.
     "completion.plan_file" plan_file: Option<PathBuf> = None;
+    /// Markers that complete the run besides the usual ones, such as `<<<RALPHEX:REVIEW_DONE>>>`.
+    "completion.also" completion_also: Vec<String> = Vec::new();
     /// A claim to be done before this many iterations does not count.
     "completion.min_iterations" min_iterations: u32 = 1;
     /// How many claims to be done in a row make a completion.
@@ -109,6 +112,8 @@ settings! {
     "completion.match" completion_match: Match = Match::LastLine;
     /// What the agent's output is: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
     "transcript" transcript: Choice = Choice::Auto;
+    /// Whether drivers and agent scripts of a repository run without a question: `always`, or `ask` the first time and after each change. Read from your own configuration too (`~/.config/ralph/ralph.yml`), where a repository cannot change it.
+    "trust" trust: Trust = Trust::Always;
     /// The most time for one iteration; 0: no limit. `adapters.NAME.timeout` wins over it.
     "limits.timeout" timeout: Duration = Duration::from_secs(3600);
     /// The longest silence of an agent that also uses no CPU; 0: no limit.

@@ -54,12 +54,14 @@ impl Lock {
         }
     }
 
-    /// Who runs here now; `None` when nobody does. Looks only: a lock that is taken for a moment would refuse a run that
-    /// starts in that moment.
+    /// Who runs here now; `None` when nobody does. A lock that is taken for a moment would refuse a run that starts in that
+    /// moment, so that it is only tried when its holder seems to be alive.
     pub fn holder(path: &Path) -> Option<Holder> {
         let holder: Holder = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
         let pid = rustix::process::Pid::from_raw(i32::try_from(holder.pid).ok()?)?;
-        rustix::process::test_kill_process(pid).is_ok().then_some(holder)
+        rustix::process::test_kill_process(pid).ok()?;
+        let held = matches!(File::open(path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+        held.then_some(holder)
     }
 
     /// Writes down who holds it.

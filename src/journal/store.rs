@@ -13,8 +13,8 @@ const GITIGNORE: &str = "/runs/\n/lock\n/.gitignore\n";
 
 /// The settings with which a run began, as a valid `ralph.yml`; beside the journal.
 pub const SETTINGS: &str = "settings.yml";
-/// Where the user's words come from, and the words that are in no file.
-pub const PROMPT: &str = "prompt.json";
+/// The user's words, when they were given once and are in no file.
+pub const PROMPT: &str = "prompt.md";
 
 /// The `.ralph` of one working directory.
 #[derive(Clone, Debug)]
@@ -82,6 +82,16 @@ impl Store {
         Ok(Self { directory })
     }
 
+    /// The store of a working directory as it is; nothing is created.
+    pub fn at(workspace: &Path) -> Self {
+        Self { directory: workspace.join(".ralph") }
+    }
+
+    /// The directory of a run that was made here.
+    pub fn run(&self, id: &str) -> Option<RunDirectory> {
+        self.has_run(id).then(|| RunDirectory { id: id.to_owned(), path: self.directory.join("runs").join(id) })
+    }
+
     /// The store of a working directory, if there is one. Nothing is created: looking changes nothing.
     pub fn find(workspace: &Path) -> Option<Self> {
         let directory = workspace.join(".ralph");
@@ -121,16 +131,6 @@ impl Store {
             }
             (None, _) => Err(Unresolved::Unknown),
         }
-    }
-
-    /// The store of a working directory as it is; nothing is created.
-    pub fn at(workspace: &Path) -> Self {
-        Self { directory: workspace.join(".ralph") }
-    }
-
-    /// The directory of a run that was made here.
-    pub fn run(&self, id: &str) -> Option<RunDirectory> {
-        self.has_run(id).then(|| RunDirectory { id: id.to_owned(), path: self.directory.join("runs").join(id) })
     }
 
     /// The lock file.

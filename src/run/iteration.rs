@@ -7,7 +7,7 @@ use jiff::Zoned;
 
 use super::control::{Command, Inbox, Orders};
 use super::decide::Report;
-use super::filter::{Did, Filter};
+use super::filter::{Did, Display, Filter};
 use super::interrupt::{Action, Came, Interrupts};
 use super::judge::judge;
 use super::reading::Reading;
@@ -51,6 +51,10 @@ pub struct Iteration<'a> {
     pub hat: Option<String>,
     /// The session it goes on with.
     pub resumes: Option<String>,
+    /// What the agent hears beside the user's words; they are part of the prompt already.
+    pub remarks: Vec<String>,
+    /// What shows the output instead of ralph itself.
+    pub display: Option<Display>,
 }
 
 /// Who can speak to an iteration under way.
@@ -87,6 +91,10 @@ pub struct Played {
     pub work: Option<u64>,
     /// True when the agent did or said anything at all.
     pub answered: bool,
+    /// How its process ended.
+    pub process: Ended,
+    /// True when a failure is only assumed, because the dialect's terminal event did not come.
+    pub assumed: bool,
 }
 
 /// Leaves at once: the third Unix signal.
@@ -116,6 +124,9 @@ impl Iteration<'_> {
             Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &Raw::stdout(&self.raw, self.number))?),
             Selected::Dialect(_) | Selected::Auto(_) => None,
         };
+        let shown_by_itself = self.display.is_some();
+        let output = Raw::stdout(&self.raw, self.number);
+        let mut display = self.display.map(|display| Filter::display(display, &output)).transpose()?;
         let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
         let left_running = self.invocation.leave_running;
         let mut process =
@@ -125,6 +136,7 @@ impl Iteration<'_> {
             of: self.of,
             pid: Some(process.pid()),
             prompt_bytes: self.prompt_bytes,
+            display: shown_by_itself,
             agent: Some(self.agent.to_owned()),
             hat: self.hat.clone(),
             resumes: self.resumes.clone(),
@@ -132,14 +144,18 @@ impl Iteration<'_> {
         let mut events = Vec::new();
         let mut interrupted = false;
         let mut suspended = Duration::ZERO;
+        let mut partial = Partial::default();
         let mut ended = None;
-        while ended.is_none() || !Filter::is_done(filter.as_ref()) {
+        while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
             let next = tokio::select! {
                 biased;
                 came = interrupts.next() => Next::Came(came),
                 output = process.next(), if ended.is_none() => match output {
                     Output::Bytes { from, bytes } => {
                         let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
+                        if from == Stream::Stdout {
+                            display.iter_mut().for_each(|display| display.more(written));
+                        }
                         match (&mut filter, from) {
                             (Some(filter), Stream::Stdout) => filter.more(written),
                             _ => reading.push(from, bytes, &mut events),
@@ -149,6 +165,7 @@ impl Iteration<'_> {
                     Output::Ended(ended) => Next::Ended(ended),
                 },
                 did = Filter::next(&mut filter) => Next::Filtered(did),
+                did = Filter::next(&mut display) => Next::Shown(did),
                 command = inbox.next() => Next::Told(command),
             };
             match next {
@@ -157,6 +174,12 @@ impl Iteration<'_> {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events)?;
                 }
+                Next::Shown(Did::Printed(bytes)) => {
+                    let text = partial.take(&bytes);
+                    recorder.fact(Fact::Display { iteration: self.number, text })?;
+                }
+                Next::Shown(Did::Event(event)) => recorder.event(self.number, Stream::Stderr, event)?,
+                Next::Shown(Did::Took) => {}
                 Next::Told(command) => {
                     told(&command, recorder)?;
                     if command == (Command::Stop { now: true }) && ended.is_none() {
@@ -179,7 +202,7 @@ impl Iteration<'_> {
                     let unix_signal = interrupt.name().to_owned();
                     recorder.fact(Fact::Interrupt { unix_signal, action: done.to_owned() })?;
                     match action {
-                        _ if ended.is_some() => filter.iter_mut().for_each(Filter::kill),
+                        _ if ended.is_some() => filter.iter_mut().chain(&mut display).for_each(Filter::kill),
                         Action::Ask => process.stop(StopReason::Asked),
                         Action::Kill => process.kill(),
                         Action::Leave => return Err(Halt::Leave),
@@ -188,7 +211,7 @@ impl Iteration<'_> {
                 Next::Ended(how) => {
                     ended = Some(how);
                     let written = raw.finish().map_err(|error| unrecorded(&error))?;
-                    filter.iter_mut().for_each(|filter| filter.complete(written));
+                    filter.iter_mut().chain(&mut display).for_each(|filter| filter.complete(written));
                 }
             }
             if reading.tally.turn_end.is_some() {
@@ -216,6 +239,7 @@ impl Iteration<'_> {
 enum Next {
     Came(Came),
     Filtered(Did),
+    Shown(Did),
     Told(Command),
     Read(Stream),
     Ended(Ended),
@@ -227,6 +251,22 @@ pub fn told(command: &Command, recorder: &mut Recorder) -> Result<(), UserError>
         return Ok(());
     }
     recorder.fact(Fact::Control { command: command.name().to_owned(), words: command.words() })
+}
+
+/// Text that comes in pieces: a character that is cut in two waits for its rest.
+#[derive(Default)]
+struct Partial(Vec<u8>);
+
+impl Partial {
+    fn take(&mut self, bytes: &[u8]) -> String {
+        self.0.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&self.0) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.0.len(),
+        };
+        let rest = self.0.split_off(whole);
+        String::from_utf8_lossy(&std::mem::replace(&mut self.0, rest)).into_owned()
+    }
 }
 
 fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
@@ -252,8 +292,13 @@ fn suspend(process: &mut Process) -> Duration {
 
 fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Played {
     let authority = reading.authority();
-    let (tally, mut heard, stall) = reading.end();
+    let (tally, mut heard, stall, status) = reading.end();
     let signal = heard.signal.take();
+    let signal = match status {
+        Some(block) => block.over(signal),
+        None => signal,
+    };
+    let assumed = tally.assumed;
     let answered = tally.answered || tally.tools > 0;
     let judgement = judge(&tally, authority, ended, &Zoned::now());
     let receipt = Receipt {
@@ -280,5 +325,14 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         denied: tally.denied,
         ..Report::default()
     };
-    Played { report, receipt, suspended: Duration::ZERO, heard, work: stall.work(), answered }
+    Played {
+        report,
+        receipt,
+        suspended: Duration::ZERO,
+        heard,
+        work: stall.work(),
+        answered,
+        process: ended.clone(),
+        assumed,
+    }
 }

@@ -5,6 +5,7 @@
 mod bench;
 pub mod budget;
 mod casting;
+mod contract;
 pub mod control;
 mod coordinator;
 pub mod decide;
@@ -35,7 +36,7 @@ pub use memory::Memory;
 pub use plan::{LeftBehind, Plan, Screen, Worker};
 pub use progress::git;
 pub use recorder::{Observer, Recorder};
-pub use resume::{KeptPrompt, memory_of};
+pub use resume::memory_of;
 
 use crate::error::exit_code;
 use crate::journal::Outcome;

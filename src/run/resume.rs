@@ -1,53 +1,10 @@
 //! What a run that was cut off remembers when it goes on: its last decision, and what happened after it. Pure.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::budget::Spent;
-use super::prompt::Source;
 use crate::journal::Summary;
-
-/// Where the user's words came from, for a run that goes on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct KeptPrompt {
-    /// The mode.
-    pub mode: Option<String>,
-    /// Words that were given once.
-    pub text: Option<String>,
-    /// Where those came from.
-    pub from: String,
-    /// The file that is read before each iteration.
-    pub file: Option<PathBuf>,
-}
-
-impl KeptPrompt {
-    /// What is to be kept of a prompt.
-    pub fn of(prompt: &Source) -> Self {
-        match prompt {
-            Source::Text { text, from } => Self { text: Some(text.clone()), from: from.clone(), ..Self::default() },
-            Source::File(path) => Self { file: Some(path.clone()), ..Self::default() },
-            Source::Mode { mode, goal, .. } => {
-                let goal = goal.as_deref().map(Self::of).unwrap_or_default();
-                Self { mode: Some(mode.name.clone()), ..goal }
-            }
-        }
-    }
-
-    /// What to do, apart from the mode.
-    pub fn goal(self) -> Option<Source> {
-        let from = self.from;
-        self.text.map(|text| Source::Text { text, from }).or(self.file.map(Source::File))
-    }
-
-    /// As it is kept.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-}
 
 /// The memory with which a run goes on. `newest` is when its last record was written.
 pub fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
@@ -99,7 +56,16 @@ mod tests {
     }
 
     fn start(iteration: u32) -> Fact {
-        Fact::IterationStart { iteration, of: 9, pid: None, prompt_bytes: 0, agent: None, hat: None, resumes: None }
+        Fact::IterationStart {
+            iteration,
+            of: 9,
+            pid: None,
+            prompt_bytes: 0,
+            agent: None,
+            hat: None,
+            resumes: None,
+            display: false,
+        }
     }
 
     fn end(iteration: u32) -> Fact {

@@ -158,6 +158,14 @@ impl Test {
         command
     }
 
+    /// Runs `ralph agents` with these arguments in the working directory.
+    pub fn ralph_agents(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
+        command.current_dir(self.workspace()).arg("agents").args(args).stdin(Stdio::null());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.output().unwrap()
+    }
+
     /// Starts it and goes on.
     pub fn start(self) -> Running {
         let mut child = self.ralph().spawn().unwrap();

@@ -6,7 +6,9 @@ use super::super::choose::{self, options, passed_over, still_waiting};
 use super::super::runtime;
 use super::{Check, Kind, Part};
 use crate::agent::definition::When;
-use crate::agent::{self, Agent, Auth, Catalog, Definition, Entry, Flags, Known, Probe, Source, State, Turn, User};
+use crate::agent::{
+    self, Agent, Auth, Catalog, Definition, Entry, Flags, Known, Live, Probe, Source, State, Turn, User,
+};
 use crate::config::{FileLayer, Settings};
 use crate::error::UserError;
 use crate::process;
@@ -171,7 +173,7 @@ fn login_check(definition: &Definition) -> Check {
 
 /// Any command as an agent: all that can be seen is whether it can be started.
 fn custom(settings: &Settings, file: &FileLayer, workspace: &Path) -> Part {
-    let startable = choose::choose(settings, file, workspace).and_then(|chosen| {
+    let startable = choose::choose(settings, file, Live::Wanted, workspace).and_then(|chosen| {
         let invocation = chosen.agent.invocation(&Turn::new("", workspace))?;
         process::check(&invocation).map_err(|error| start_error(&error))
     });
