@@ -1,5 +1,6 @@
 //! The command line: clap types only.
 
+pub mod history;
 mod setup;
 mod steer;
 
@@ -65,15 +66,30 @@ pub enum Command {
     Hats(Hats),
     /// Show the prompt that an agent would get
     Prompt(Prompt),
+    /// Go on with a run that was interrupted, killed or limited
+    Resume(history::Resume),
+    /// List the runs of this directory
+    Runs(history::Runs),
+    /// Show what a run came to
+    Show(history::ShowRun),
+    /// Show what an agent said and did, also while it runs
+    Logs(history::Logs),
+    /// Play a run again, through the same view as live
+    Replay(history::Replay),
+    /// Show what a run, or one of its iterations, changed
+    Diff(history::Diff),
+    /// Show tokens, cost and time by day, agent and model
+    Stats(history::Stats),
+    /// Write a run as records, as one HTML page, or as OpenTelemetry spans
+    Export(history::Export),
+    /// Remove old runs
+    Clean(history::Clean),
     /// Show the agents: which are installed, which one `auto` takes
     Agents(Agents),
     /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
     Doctor(Doctor),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
-    /// Evaluate jq programs for drivers and agent scripts.
-    #[command(hide = true)]
-    JqService(JqService),
     /// Show the settings, each with the place it comes from
     Config(Config),
     /// Write a commented `ralph.yml` for the agent that is installed here
@@ -84,6 +100,9 @@ pub enum Command {
     Completions(Completions),
     /// Print the manual page, or write all of them to a directory
     Man(Man),
+    /// Evaluate jq programs for drivers and agent scripts.
+    #[command(hide = true)]
+    JqService(JqService),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,

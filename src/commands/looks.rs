@@ -5,8 +5,23 @@ use std::io::IsTerminal as _;
 use crate::cli::{Colour, Looks};
 use crate::ui::{Columns, Glyphs, LineView, Palette};
 
+/// Colours, glyphs and width.
+pub struct Chosen {
+    /// Colours.
+    pub palette: Palette,
+    /// Signs.
+    pub glyphs: Glyphs,
+    columns: Columns,
+}
+
 /// The line view on standard output.
 pub fn line_view(looks: &Looks) -> LineView<std::io::Stdout> {
+    let Chosen { palette, glyphs, columns } = self::looks(looks);
+    LineView::new(std::io::stdout(), palette, glyphs, columns)
+}
+
+/// How standard output looks.
+pub fn looks(looks: &Looks) -> Chosen {
     let terminal = std::io::stdout().is_terminal();
     let capable = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -22,7 +37,7 @@ pub fn line_view(looks: &Looks) -> LineView<std::io::Stdout> {
         None => Columns::Unlimited,
     };
     let glyphs = if looks.ascii || !utf8_locale() { Glyphs::ASCII } else { Glyphs::UNICODE };
-    LineView::new(std::io::stdout(), palette, glyphs, columns)
+    Chosen { palette, glyphs, columns }
 }
 
 /// False only where the locale plainly says something else.

@@ -2,22 +2,33 @@
 
 mod agents;
 mod choose;
+mod clean;
 mod completions;
 mod config;
 mod demo_agent;
+mod diff;
 mod doctor;
 mod dry_run;
+mod export;
+mod find;
 mod foreign;
 mod hats;
 mod init;
 mod jq_service;
+mod logs;
 mod looks;
 mod man;
+mod perform;
 mod planning;
 mod plugins;
 mod prompt;
+mod replay;
+mod resume;
 mod run;
+mod runs;
 mod schema;
+mod show;
+mod stats;
 mod steer;
 mod translate;
 mod trust;
@@ -26,6 +37,7 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 use crate::error::UserError;
+use crate::journal::Redactor;
 
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
@@ -44,23 +56,35 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Emit(args) => steer::emit(&args),
         Command::Hats(args) => hats::run(&args),
         Command::Prompt(args) => prompt::run(&args),
+        Command::Resume(args) => resume::run(&args),
+        Command::Runs(args) => runs::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Stats(args) => stats::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Clean(args) => clean::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Translate(args) => translate::run(&args),
-        Command::JqService(args) => Ok(jq_service::run(&args)),
         Command::Config(args) => config::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Schema(args) => Ok(schema::run(&args)),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::JqService(args) => Ok(jq_service::run(&args)),
         Command::DemoAgent => demo_agent::run(),
     };
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             use std::io::Write as _;
+            // It may quote a command line, or an agent.
+            let mut text = error.to_string();
+            Redactor::of_environment().clean(&mut text);
             // Nobody may be left to read it.
-            let _ = writeln!(std::io::stderr(), "{error}");
+            let _ = writeln!(std::io::stderr(), "{text}");
             ExitCode::from(error.exit_code())
         }
     }

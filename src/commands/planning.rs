@@ -9,7 +9,7 @@ use super::foreign;
 use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
-    self, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
+    self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
 };
 use crate::error::{UserError, io_reason};
 use crate::process::{self, Clocks};
@@ -19,7 +19,7 @@ use crate::run::mode::Mode;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
 use crate::run::{Filter, LeftBehind, Plan, Screen, Worker, sessions, start_error};
-use crate::signals::promise::{OF_SOME_RUNS, Rule};
+use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 
 /// A run that can begin, and where its parts came from.
@@ -28,6 +28,8 @@ pub struct Planned {
     pub plan: Plan,
     /// Its settings.
     pub settings: Settings,
+    /// What the file says of single agents.
+    pub adapters: Vec<(String, Adapter)>,
     /// Where the chosen agent is defined.
     pub defined_by: Option<DefinedBy>,
 }
@@ -37,22 +39,46 @@ pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planne
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
     let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
-    let layers = flags(args)?.over(config::environment()).over(of_mode.layer).over(file.layer.clone());
-    let Chosen { agent, source: defined_by, notices: told } = choose(&layers.clone().settle(), &file, &workspace)?;
+    let layers = flags(args)?.over(config::environment()).over(of_mode.layer);
+    let file = FileLayer { warnings: [file.warnings, of_mode.warnings].concat(), ..file };
+    plan_from(args, layers, file, workspace, mode.map_or(Task::Asked, |mode| Task::Mode(Box::new(mode))))
+}
+
+/// What the run is about.
+pub enum Task {
+    /// What the arguments say, or the usual files.
+    Asked,
+    /// The prompt of a mode around that.
+    Mode(Box<Mode>),
+    /// It is known already.
+    Known(Source),
+}
+
+/// The same from a file that has been read, under layers that are above it.
+pub fn plan_from(
+    args: &Run,
+    layers: Layer,
+    file: FileLayer,
+    workspace: PathBuf,
+    task: Task,
+) -> Result<Planned, UserError> {
+    let said = layers.over(file.layer.clone());
+    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, &workspace)?;
     // What the configuration of another loop says comes after the user's own words.
-    let mut settings = layers.over(foreign::layer(&agent, &workspace)?).settle();
+    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
     );
-    let rule = if mode.is_some() { rule.or(&OF_SOME_RUNS) } else { rule };
-    let unknown = mode.as_ref().map(Mode::unknown).unwrap_or_default();
-    let prompt = match mode {
-        Some(mode) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
-        None => prompt_source(args, &settings, &agent, &workspace)?,
+    let rule = rule.or(&settings.completion_also.value);
+    let unknown = if let Task::Mode(mode) = &task { mode.unknown() } else { Vec::new() };
+    let prompt = match task {
+        Task::Mode(mode) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
+        Task::Known(prompt) => prompt,
+        Task::Asked => prompt_source(args, &settings, &agent, &workspace)?,
     };
     process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
-    let mut notices = [file.warnings.clone(), of_mode.warnings, told].concat();
+    let mut notices = [file.warnings.clone(), told].concat();
     let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
     let first = worker(agent, &mut settings, &file, &workspace)?;
@@ -115,7 +141,7 @@ pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planne
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };
-    Ok(Planned { plan, settings, defined_by })
+    Ok(Planned { plan, settings, adapters: file.adapters, defined_by })
 }
 
 /// What a mode says in front of its prompt. Paths belong to the working directory.
@@ -126,7 +152,7 @@ fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> 
 
 /// The prompt of a mode. A goal is asked for only where nothing else says what to do.
 fn mode_prompt(
-    mode: Mode,
+    mode: Box<Mode>,
     args: &Run,
     settings: &Settings,
     agent: &Agent,
@@ -145,7 +171,7 @@ fn mode_prompt(
         ("agent", agent.id().to_owned()),
         ("date", jiff::Zoned::now().strftime("%Y-%m-%d").to_string()),
     ];
-    Ok(Source::Mode { mode: Box::new(mode), goal, values })
+    Ok(Source::Mode { mode, goal, values })
 }
 
 /// An agent of the crew. What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
@@ -187,7 +213,7 @@ fn another(
 }
 
 /// What the flags say.
-fn flags(args: &Run) -> Result<Layer, UserError> {
+pub fn flags(args: &Run) -> Result<Layer, UserError> {
     let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
     let transcript = match (&args.transcript, &args.transcript_cmd) {
         (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),

@@ -25,7 +25,7 @@ event_loop:
   max_cost_usd: 2.5
   starting_event: work.start
 verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
-completion: {match: anywhere, plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
+completion: {match: anywhere, also: ['<<<RALPHEX:X>>>'], plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
 no_progress: 0
 permission: halt
 allowed_paths: [src/**, 'a b']

@@ -88,6 +88,8 @@ settings! {
     "verify" verify: Vec<Check> = Vec::new();
     /// A task list whose open items (`- [ ]`) veto a claim to be done.
     "completion.plan_file" plan_file: Option<PathBuf> = None;
+    /// Markers that complete the run besides the usual ones, such as `<<<RALPHEX:REVIEW_DONE>>>`.
+    "completion.also" completion_also: Vec<String> = Vec::new();
     /// A claim to be done before this many iterations does not count.
     "completion.min_iterations" min_iterations: u32 = 1;
     /// How many claims to be done in a row make a completion.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::writer::private;
+use super::disk::private;
 
 /// Who holds the lock, for the message to whoever comes second.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,17 +54,14 @@ impl Lock {
         }
     }
 
-    /// Who holds it now; `None` when nobody does, or does not say.
+    /// Who runs here now; `None` when nobody does. A lock that is taken for a moment would refuse a run that starts in that
+    /// moment, so that it is only tried when its holder seems to be alive.
     pub fn holder(path: &Path) -> Option<Holder> {
-        let mut file = File::open(path).ok()?;
-        match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).ok()?;
-                serde_json::from_str(&text).ok()
-            }
-            _ => None,
-        }
+        let holder: Holder = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        let pid = rustix::process::Pid::from_raw(i32::try_from(holder.pid).ok()?)?;
+        rustix::process::test_kill_process(pid).ok()?;
+        let held = matches!(File::open(path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+        held.then_some(holder)
     }
 
     /// Writes down who holds it.

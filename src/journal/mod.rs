@@ -3,14 +3,20 @@
 //! One directory a run: `journal.jsonl` with one record a line, and the raw bytes of each iteration.
 //! Whoever shows a run reads records; nobody else writes here.
 
+pub mod disk;
 pub mod lock;
+pub mod raw;
 pub mod reader;
 pub mod record;
+pub mod redact;
 pub mod store;
+pub mod summary;
 pub mod writer;
 
 pub use lock::{Holder, Lock, LockError};
 pub use reader::Reader;
 pub use record::{Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, Topic};
+pub use redact::Redactor;
 pub use store::{RunDirectory, Store};
+pub use summary::Summary;
 pub use writer::{Journal, Raw};

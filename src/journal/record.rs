@@ -39,6 +39,13 @@ pub enum Body {
     },
     /// A fact of the loop.
     Loop(Fact),
+    /// A record that this version does not know: it is kept, and shown as such.
+    Unknown {
+        /// What it calls itself.
+        kind: String,
+        /// The line as it is.
+        line: String,
+    },
 }
 
 /// What ralph itself records.
@@ -354,6 +361,7 @@ struct Header {
     by: By,
     iteration: Option<u32>,
     from: Option<Stream>,
+    r#type: Option<String>,
 }
 
 #[derive(Deserialize, PartialEq)]
@@ -361,6 +369,9 @@ struct Header {
 enum By {
     Agent,
     Ralph,
+    /// Somebody of a later version.
+    #[serde(other)]
+    Other,
 }
 
 /// Why a line is no record.
@@ -372,15 +383,17 @@ pub enum RecordError {
     /// The event is not readable.
     #[error("no journal record: {0}")]
     Event(SchemaError),
-    /// The fact is not known to this version.
-    #[error("unknown record of kind `{0}`")]
-    Unknown(String),
 }
 
 impl Record {
     /// Appends the line, newline included.
     pub fn write_line(&self, line: &mut Vec<u8>) -> std::io::Result<()> {
         let start = line.len();
+        if let Body::Unknown { line: kept, .. } = &self.body {
+            line.extend_from_slice(kept.as_bytes());
+            line.push(b'\n');
+            return Ok(());
+        }
         write!(line, r#"{{"seq":{},"at":"{:.3}","by":""#, self.seq, self.at)?;
         match &self.body {
             Body::Agent { iteration, from, event } => {
@@ -398,27 +411,30 @@ impl Record {
                 };
                 splice(line, &Event::Meta { meta });
             }
+            Body::Unknown { .. } => {}
         }
         line.push(b'\n');
         debug_assert!(!line[start..line.len() - 1].contains(&b'\n'), "one record, one line");
         Ok(())
     }
 
-    /// Reads one line.
+    /// Reads one line. What a newer ralph has written and this one does not know is [`Body::Unknown`].
     pub fn read_line(line: &[u8]) -> Result<Self, RecordError> {
         let header: Header = serde_json::from_slice(line).map_err(RecordError::Header)?;
-        let event = Event::from_json(line).map_err(RecordError::Event)?;
-        let body = match (header.by, event) {
-            (By::Ralph, Event::Meta { meta }) => {
+        let unknown = |kind: String| Body::Unknown { kind, line: String::from_utf8_lossy(line).trim_end().to_owned() };
+        let body = match (header.by, Event::from_json(line)) {
+            (By::Ralph, Ok(Event::Meta { meta })) => {
                 let kind = meta.kind().unwrap_or("?").to_owned();
                 let fact = serde_json::from_value(serde_json::Value::Object(meta.0));
-                Body::Loop(fact.map_err(|_| RecordError::Unknown(kind))?)
+                fact.map_or_else(|_| unknown(kind), Body::Loop)
             }
-            (_, event) => Body::Agent {
+            (By::Agent, Ok(event)) => Body::Agent {
                 iteration: header.iteration.unwrap_or(0),
                 from: header.from.unwrap_or(Stream::Stdout),
                 event,
             },
+            (_, Err(SchemaError::Json(error))) => return Err(RecordError::Event(SchemaError::Json(error))),
+            (By::Ralph | By::Agent | By::Other, _) => unknown(header.r#type.unwrap_or_else(|| "?".to_owned())),
         };
         Ok(Self { seq: header.seq, at: header.at, body })
     }
@@ -461,6 +477,25 @@ mod tests {
         let event = Event::from_json(forged.as_bytes()).unwrap();
         let line = line(Body::Agent { iteration: 1, from: Stream::Stdout, event });
         assert!(matches!(Record::read_line(line.as_bytes()).unwrap().body, Body::Agent { .. }));
+    }
+
+    #[test]
+    fn records_of_a_newer_version_are_kept_word_for_word() {
+        let header = r#"{"seq":7,"at":"2026-11-15T20:00:00.123Z""#;
+        for (rest, kind) in [
+            (r#","by":"ralph","type":"meta","meta":{"kind":"moon_phase","full":true}}"#, "moon_phase"),
+            (r#","by":"agent","iteration":1,"type":"hologram","beam":[1,2]}"#, "hologram"),
+            (r#","by":"moon","type":"text","tag":"AI","text":"x"}"#, "text"),
+            (r#","by":"ralph","type":"meta","meta":{"kind":"run_end","outcome":"ascended"}}"#, "run_end"),
+        ] {
+            let text = format!("{header}{rest}\n");
+            let record = Record::read_line(text.as_bytes()).unwrap();
+            assert!(matches!(&record.body, Body::Unknown { kind: found, .. } if found == kind), "{record:?}");
+            let mut line = Vec::new();
+            record.write_line(&mut line).unwrap();
+            assert_eq!(String::from_utf8(line).unwrap(), text);
+        }
+        assert!(Record::read_line(b"{\"seq\":7").is_err());
     }
 
     #[test]

@@ -1,25 +1,33 @@
 //! Appends to the journal and the raw files. A record is one write, so that `kill -9` at any moment
-//! loses at most the record being written.
+//! loses at most the record being written. What cannot be written is an error, never a hole.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::disk::{Disk, Growing, Make, RealDisk};
+use super::reader;
 use super::record::{Body, Record};
+use super::redact::{Redactor, Streaming};
 use crate::event::Stream;
+
+/// How often is looked whether the journal is still in its directory.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The open journal of the run under way.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    file: Box<dyn Growing>,
     next: u64,
     /// How many bytes are on disk.
     length: u64,
+    /// Part of a record may stand behind them.
+    torn: bool,
     line: Vec<u8>,
+    looked: Instant,
 }
 
 /// A record on disk, and where the journal ends behind it.
@@ -36,18 +44,49 @@ pub struct Appended {
 impl Journal {
     /// Creates the journal of a new run.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file = private().append(true).create_new(true).open(path)?;
-        Ok(Self { file, next: 0, length: 0, line: Vec::with_capacity(4096) })
+        Self::create_on(&RealDisk, path)
+    }
+
+    /// Creates the journal of a new run on a disk.
+    pub fn create_on(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
+        let file = disk.grow(path, Make::New)?;
+        if let Some(directory) = path.parent() {
+            disk.sync_directory(directory)?;
+        }
+        Ok(Self::at(file, 0, 0))
+    }
+
+    /// Opens the journal of a run that goes on: what is torn at its end is cut off.
+    pub fn reopen(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
+        let end = reader::last(path)?;
+        let mut file = disk.grow(path, Make::OpenOrNew)?;
+        if end.torn > 0 {
+            file.shorten(end.length)?;
+            file.sync()?;
+        }
+        Ok(Self::at(file, end.next, end.length))
+    }
+
+    fn at(file: Box<dyn Growing>, next: u64, length: u64) -> Self {
+        Self { file, next, length, torn: false, line: Vec::with_capacity(4096), looked: Instant::now() }
     }
 
     /// Writes one record.
     pub fn append(&mut self, body: Body) -> io::Result<Appended> {
+        if self.torn {
+            self.file.shorten(self.length)?;
+            self.torn = false;
+        }
+        if self.looked.elapsed() > LOOK {
+            self.looked = Instant::now();
+            self.file.is_there()?;
+        }
         let record = Record { seq: self.next, at: Timestamp::now(), body };
         self.line.clear();
         record.write_line(&mut self.line)?;
-        if let Err(error) = self.file.write_all(&self.line) {
+        if let Err(error) = self.file.append(&self.line) {
             // What was written of it must not spoil the next record.
-            let _ = self.file.set_len(self.length);
+            self.torn = self.file.shorten(self.length).is_err();
             return Err(error);
         }
         let start = self.length;
@@ -62,42 +101,65 @@ impl Journal {
     }
 
     /// Makes sure that a power cut loses nothing written so far.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.file.is_there()?;
+        self.file.sync()
     }
 }
 
-/// The raw bytes of one iteration.
+/// The raw bytes of one iteration, without secrets.
 #[derive(Debug)]
 pub struct Raw {
-    stdout: File,
-    stderr: File,
+    stdout: Side,
+    stderr: Side,
+}
+
+#[derive(Debug)]
+struct Side {
+    file: Box<dyn Growing>,
+    stream: Streaming,
 }
 
 impl Raw {
-    /// Creates both files of an iteration.
-    pub fn create(directory: &Path, iteration: u32) -> io::Result<Self> {
-        let open = |name: &str| private().append(true).create(true).open(directory.join(format!("{iteration}.{name}")));
-        Ok(Self { stdout: open("stdout")?, stderr: open("stderr")? })
+    /// Creates both files of an iteration. One that is tried again appends to them.
+    pub fn create(disk: &dyn Disk, directory: &Path, iteration: u32, redactor: &Redactor) -> io::Result<Self> {
+        let open = |path: PathBuf| -> io::Result<Side> {
+            Ok(Side { file: disk.grow(&path, Make::OpenOrNew)?, stream: Streaming::new(redactor) })
+        };
+        let stderr = directory.join(format!("{iteration}.stderr"));
+        Ok(Self { stdout: open(Self::stdout(directory, iteration))?, stderr: open(stderr)? })
     }
 
     /// Where the standard output of an iteration is.
-    pub fn stdout(directory: &Path, iteration: u32) -> std::path::PathBuf {
+    pub fn stdout(directory: &Path, iteration: u32) -> PathBuf {
         directory.join(format!("{iteration}.stdout"))
     }
 
-    /// Writes bytes as they came.
-    pub fn write(&mut self, from: Stream, bytes: &[u8]) -> io::Result<()> {
-        match from {
-            Stream::Stdout => self.stdout.write_all(bytes),
-            Stream::Stderr => self.stderr.write_all(bytes),
-        }
+    /// Writes bytes as they came, but for secrets. Says how many there are more in the file.
+    pub fn write(&mut self, from: Stream, bytes: &[u8]) -> io::Result<usize> {
+        let Side { file, stream } = match from {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        stream.write(bytes, &mut Appending(&mut **file))
+    }
+
+    /// The agent has ended: writes what was held back, and says how much of it is standard output.
+    pub fn finish(&mut self) -> io::Result<usize> {
+        self.stderr.stream.finish(&mut Appending(&mut *self.stderr.file))?;
+        self.stdout.stream.finish(&mut Appending(&mut *self.stdout.file))
     }
 }
 
-/// Files that only their owner reads.
-pub(super) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
+/// A growing file for who only knows writers.
+struct Appending<'a>(&'a mut dyn Growing);
+
+impl io::Write for Appending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.append(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -158,8 +158,9 @@ impl Filter {
         self.available += bytes as u64;
     }
 
-    /// There will be no more bytes.
-    pub fn complete(&mut self) {
+    /// There are these last bytes in the raw file, and there will be no more.
+    pub fn complete(&mut self, bytes: usize) {
+        self.more(bytes);
         self.complete = true;
         self.deadline = Instant::now() + LAST_WORDS;
         let mut last = [b'\n'];

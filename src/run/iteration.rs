@@ -116,13 +116,12 @@ impl Iteration<'_> {
     /// Plays it to its end.
     pub async fn play(self, recorder: &mut Recorder, ears: Ears<'_>) -> Result<Played, Halt> {
         let Ears { interrupts, inbox, orders } = ears;
-        let mut raw = Raw::create(&self.raw, self.number).map_err(|error| unrecorded(&error))?;
+        let mut raw = recorder.raw(self.number)?;
+        if let Some(prompt) = self.context.prompts.first() {
+            recorder.prompt(self.number, prompt)?;
+        }
         let output = Raw::stdout(&self.raw, self.number);
-        let mut filter = match self.transcript {
-            Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &output)?),
-            Selected::Dialect(_) | Selected::Auto(_) => None,
-        };
-        let mut display = self.display.map(|display| Filter::display(display, &output)).transpose()?;
+        let (mut filter, mut display) = readers(self.transcript, self.display, self.workspace, &output)?;
         let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
         let left_running = self.invocation.leave_running;
         let mut process =
@@ -138,8 +137,7 @@ impl Iteration<'_> {
             resumes: self.resumes.clone(),
         })?;
         let mut events = Vec::new();
-        let mut interrupted = false;
-        let mut suspended = Duration::ZERO;
+        let (mut interrupted, mut suspended) = (false, Duration::ZERO);
         let mut ended = None;
         while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
             let next = tokio::select! {
@@ -147,10 +145,10 @@ impl Iteration<'_> {
                 came = interrupts.next() => Next::Came(came),
                 output = process.next(), if ended.is_none() => match output {
                     Output::Bytes { from, bytes } => {
-                        raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
+                        let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
                         let is_told = from == Stream::Stdout;
                         let readers = filter.iter_mut().chain(&mut display).filter(|_| is_told);
-                        readers.for_each(|reader| reader.more(bytes.len()));
+                        readers.for_each(|reader| reader.more(written));
                         if filter.is_none() || !is_told {
                             reading.push(from, bytes, &mut events);
                         }
@@ -194,7 +192,8 @@ impl Iteration<'_> {
                 }
                 Next::Ended(how) => {
                     ended = Some(how);
-                    filter.iter_mut().chain(&mut display).for_each(Filter::complete);
+                    let written = raw.finish().map_err(|error| unrecorded(&error))?;
+                    filter.iter_mut().chain(&mut display).for_each(|filter| filter.complete(written));
                 }
             }
             if reading.tally.turn_end.is_some() {
@@ -216,6 +215,20 @@ impl Iteration<'_> {
         played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
         Ok(Played { suspended, ..played })
     }
+}
+
+/// The commands that read the raw output: an adapter, and a display.
+fn readers(
+    transcript: &Selected,
+    display: Option<Display>,
+    workspace: &Path,
+    output: &Path,
+) -> Result<(Option<Filter>, Option<Filter>), UserError> {
+    let filter = match transcript {
+        Selected::Command(argv) => Some(Filter::start(argv, workspace, output)?),
+        Selected::Dialect(_) | Selected::Auto(_) => None,
+    };
+    Ok((filter, display.map(|display| Filter::display(display, output)).transpose()?))
 }
 
 enum Next {

@@ -24,6 +24,7 @@ mod progress;
 pub mod prompt;
 mod reading;
 mod recorder;
+mod resume;
 pub mod sessions;
 pub mod verify;
 
@@ -33,7 +34,9 @@ pub use filter::Filter;
 pub use interrupt::{Action, Came, Interrupt, Interrupts};
 pub use memory::Memory;
 pub use plan::{LeftBehind, Plan, Screen, Worker};
+pub use progress::git;
 pub use recorder::{Observer, Recorder};
+pub use resume::memory_of;
 
 use crate::error::exit_code;
 use crate::journal::Outcome;

@@ -223,7 +223,7 @@ async fn committed_files(top: &Path, before: Option<&str>, head: &str) -> Vec<Pa
 }
 
 /// Asks git something; `None` when it cannot answer.
-async fn git(directory: &Path, args: &[&str]) -> Option<Vec<u8>> {
+pub async fn git(directory: &Path, args: &[&str]) -> Option<Vec<u8>> {
     let set = [("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")].map(|(name, value)| (name.into(), value.into())).to_vec();
     let remove = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"].map(str::to_owned).to_vec();
     let invocation = Invocation {

@@ -1,9 +1,17 @@
-//! Writes each record to the journal and only then shows it.
+//! Where everything leaves the program: secrets are taken out, then it is written, and only then shown.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
+use crate::journal::disk::{Disk, RealDisk};
+use crate::journal::redact::Records;
 use crate::journal::writer::Appended;
-use crate::journal::{Body, Fact, Journal};
+use crate::journal::{Body, Fact, Journal, Raw, Redactor, RunDirectory, Summary};
+
+/// The summary is kept no more often than this, so that many short iterations do not write it again and again.
+const OFTEN: Duration = Duration::from_secs(2);
 
 /// Who is told about records that are on disk. Must never block.
 pub type Observer = Box<dyn FnMut(Appended)>;
@@ -12,12 +20,36 @@ pub type Observer = Box<dyn FnMut(Appended)>;
 pub struct Recorder {
     journal: Journal,
     observer: Observer,
+    redactor: Redactor,
+    records: Records,
+    /// What is to be written, without secrets.
+    clean: Vec<Body>,
+    directory: RunDirectory,
+    summary: Summary,
+    /// When the summary was last kept.
+    kept: Instant,
 }
 
 impl Recorder {
     /// Records into the journal, then tells the observer.
-    pub fn new(journal: Journal, observer: Observer) -> Self {
-        Self { journal, observer }
+    pub fn new(journal: Journal, directory: &RunDirectory, redactor: Redactor, observer: Observer) -> Self {
+        Self {
+            journal,
+            observer,
+            records: Records::new(redactor.clone()),
+            redactor,
+            clean: Vec::new(),
+            directory: directory.clone(),
+            summary: Summary::default(),
+            kept: Instant::now(),
+        }
+    }
+
+    /// Goes on where an earlier ralph has left off.
+    #[must_use]
+    pub fn after(mut self, summary: Summary) -> Self {
+        self.summary = summary;
+        self
     }
 
     /// Records a fact of the loop.
@@ -30,14 +62,45 @@ impl Recorder {
         self.append(Body::Agent { iteration, from, event })
     }
 
+    /// Opens the raw files of an iteration.
+    pub fn raw(&self, iteration: u32) -> Result<Raw, UserError> {
+        Raw::create(&RealDisk, &self.directory.raw(), iteration, &self.redactor).map_err(|error| unrecorded(&error))
+    }
+
+    /// Keeps the prompt of an iteration.
+    pub fn prompt(&self, iteration: u32, prompt: &str) -> Result<(), UserError> {
+        self.keep(&self.directory.prompt(iteration), prompt)
+    }
+
+    /// Keeps a text beside the journal, without secrets.
+    pub fn keep(&self, path: &Path, text: &str) -> Result<(), UserError> {
+        let clean = self.redactor.text(text);
+        let text = clean.as_deref().unwrap_or(text);
+        RealDisk.replace(path, text.as_bytes()).map_err(|error| unrecorded(&error))
+    }
+
     /// Makes sure that what is recorded survives a power cut.
     pub fn sync(&mut self) -> Result<(), UserError> {
         self.journal.sync().map_err(|error| unrecorded(&error))
     }
 
     fn append(&mut self, body: Body) -> Result<(), UserError> {
-        let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
-        (self.observer)(appended);
+        self.records.take(body, &mut self.clean);
+        for body in self.clean.drain(..) {
+            let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
+            self.summary.see(&appended.record, appended.start, appended.end);
+            let turning = match &appended.record.body {
+                Body::Loop(Fact::RunEnd { .. }) => true,
+                Body::Loop(Fact::Decision { .. }) => self.kept.elapsed() > OFTEN,
+                _ => false,
+            };
+            if turning {
+                // It only saves time to whoever looks: without it, the journal is read.
+                let _ = RealDisk.replace(&self.directory.summary(), &self.summary.to_json());
+                self.kept = Instant::now();
+            }
+            (self.observer)(appended);
+        }
         Ok(())
     }
 }

@@ -51,6 +51,7 @@ pub enum Match {
 #[derive(Clone, Debug)]
 pub struct Rule {
     completion: Vec<String>,
+    told: String,
     place: Match,
 }
 
@@ -61,22 +62,20 @@ impl Rule {
             Some(marker) => vec![marker.trim().to_owned()],
             None => COMPLETION.map(str::to_owned).to_vec(),
         };
-        Self { completion, place }
+        let told = if let [only] = completion.as_slice() { only.clone() } else { COMPLETION[1].to_owned() };
+        Self { completion, told, place }
     }
 
     /// The same rule, for a kind of run that these markers complete too.
     #[must_use]
-    pub fn or(mut self, markers: &[&str]) -> Self {
-        self.completion.extend(markers.iter().map(|&marker| marker.to_owned()));
+    pub fn or(mut self, markers: &[impl AsRef<str>]) -> Self {
+        self.completion.extend(markers.iter().map(|marker| marker.as_ref().to_owned()));
         self
     }
 
     /// The marker to tell an agent about.
     pub fn told(&self) -> &str {
-        match self.completion.as_slice() {
-            [only] => only,
-            _ => COMPLETION[1],
-        }
+        &self.told
     }
 
     /// True when a text, such as the prompt, speaks of a completion marker already.

@@ -51,10 +51,15 @@ struct Shared {
 impl Feed {
     /// Starts the view's thread.
     pub fn start(view: Box<dyn View>, journal: PathBuf) -> io::Result<Self> {
-        let shared =
-            Arc::new(Shared { waiting: AtomicUsize::new(0), shown: AtomicU64::new(0), end: AtomicU64::new(0) });
+        Self::start_at(view, journal, 0)
+    }
+
+    /// Starts the view's thread; what is in the journal before the offset is not shown again.
+    pub fn start_at(view: Box<dyn View>, journal: PathBuf, offset: u64) -> io::Result<Self> {
+        let at = || AtomicU64::new(offset);
+        let shared = Arc::new(Shared { waiting: AtomicUsize::new(0), shown: at(), end: at() });
         let (sender, receiver) = channel();
-        let showing = Showing { view, journal, shared: Arc::clone(&shared), receiver, shown: 0 };
+        let showing = Showing { view, journal, shared: Arc::clone(&shared), receiver, shown: offset };
         let thread = std::thread::Builder::new().name("view".into()).spawn(move || {
             match showing.run() {
                 // The reader is gone, `head` for example: that ends the view, not the run.

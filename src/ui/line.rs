@@ -432,6 +432,10 @@ impl<W: Write + Send> View for LineView<W> {
             Body::Agent { event, from: Stream::Stdout, .. } if self.own_display => self.count(event),
             Body::Agent { event, .. } => self.event(event),
             Body::Loop(fact) => self.fact(fact),
+            Body::Unknown { kind, .. } => {
+                self.close()?;
+                self.system(&format!("a record `{kind}` of a newer ralph, which this one does not know"), Ink::Warn)
+            }
         }
     }
 

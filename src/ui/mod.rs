@@ -3,10 +3,14 @@
 
 mod callouts;
 mod feed;
-mod figures;
+pub mod figures;
+pub mod history;
 mod json;
 mod line;
+mod page;
+mod spans;
 mod style;
+pub mod table;
 mod text;
 mod tools;
 
@@ -15,6 +19,8 @@ use std::io;
 pub use feed::{Feed, Shown};
 pub use json::JsonView;
 pub use line::{Columns, LineView};
+pub use page::PageView;
+pub use spans::SpanView;
 pub use style::{Glyphs, Palette};
 pub use text::harmless;
 

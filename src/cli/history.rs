@@ -1,0 +1,248 @@
+//! The arguments of the commands that look at runs.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Looks, Output};
+
+/// `ralph runs`.
+#[derive(Debug, Args)]
+pub struct Runs {
+    /// The most runs to show, newest first.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ralph show`.
+#[derive(Debug, Args)]
+pub struct ShowRun {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// Print JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+
+    /// Print Markdown, for a pull request.
+    #[arg(long)]
+    pub markdown: bool,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+/// `ralph logs`.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// Go on while the run goes on.
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// Only this iteration.
+    #[arg(short, long, value_name = "N")]
+    pub iteration: Option<u32>,
+
+    /// What the agent wrote, byte for byte (secrets are redacted), instead of what it means.
+    #[arg(long, conflicts_with_all = ["follow", "tag", "tool", "output"])]
+    pub raw: bool,
+
+    /// Only words with this tag: `AI`, `THINK`, `SYS`, `TOOL`, `PROMPT` or `USER`.
+    #[arg(long, value_name = "TAG")]
+    pub tag: Option<String>,
+
+    /// Only this tool.
+    #[arg(long, value_name = "NAME", conflicts_with = "tag")]
+    pub tool: Option<String>,
+
+    /// What to print: lines for people, or records as JSON lines.
+    #[arg(long, value_enum, default_value_t = Output::Lines)]
+    pub output: Output,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+/// `ralph replay`.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// How many times as fast as it was, such as `10x`. No pause is longer than two seconds.
+    #[arg(long, value_name = "FACTOR", value_parser = speed, default_value = "1x")]
+    pub speed: f64,
+
+    /// Without any pause.
+    #[arg(long, conflicts_with = "speed")]
+    pub no_delay: bool,
+
+    /// Read the agent's raw bytes again, with the adapters of this ralph.
+    #[arg(long)]
+    pub with_adapter: bool,
+
+    /// What to print: lines for people, or records as JSON lines.
+    #[arg(long, value_enum, default_value_t = Output::Lines)]
+    pub output: Output,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.trim_end_matches(['x', 'X']).parse::<f64>().ok();
+    factor
+        .filter(|factor| *factor > 0.0 && factor.is_finite())
+        .ok_or_else(|| "expected a factor such as `10x`".to_owned())
+}
+
+/// `ralph diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The run: its id, its beginning, or the letters at its end.
+    #[arg(value_name = "ID")]
+    pub id: String,
+
+    /// Only this iteration, instead of the whole run.
+    #[arg(value_name = "N")]
+    pub iteration: Option<u32>,
+}
+
+/// `ralph stats`.
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// Print JSON.
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+
+    /// Print CSV, one line for each day, agent and model.
+    #[arg(long)]
+    pub csv: bool,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+/// `ralph clean`.
+#[derive(Debug, Args)]
+#[command(after_help = CLEAN_EXAMPLES)]
+pub struct Clean {
+    /// Remove runs that ended longer ago than this, such as `30d` or `12h`.
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    pub older_than: Option<jiff::SignedDuration>,
+
+    /// Keep so many runs, the newest.
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+
+    /// Keep as many runs, newest first, as take up this much room, such as `500M` or `2G`.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_size: Option<u64>,
+
+    /// Also runs that did not come to an end, and could be resumed.
+    #[arg(long)]
+    pub unfinished: bool,
+
+    /// Show what would be removed; remove nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+const CLEAN_EXAMPLES: &str = "Examples:
+  ralph clean --older-than 30d --dry-run
+  ralph clean --keep 20
+  ralph clean --max-size 1G";
+
+fn age(text: &str) -> Result<jiff::SignedDuration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<i64>().ok());
+    let duration = match days {
+        Some(days) => days.checked_mul(24).map(jiff::SignedDuration::from_hours),
+        None => text.parse().ok(),
+    };
+    duration
+        .filter(|duration| !duration.is_negative())
+        .ok_or_else(|| "expected a time such as `30d` or `12h`".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim().trim_end_matches(['B', 'b']).trim_end_matches('i');
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, unit)) if unit.is_ascii_alphabetic() => (&text[..at], unit.to_ascii_uppercase()),
+        _ => (text, ' '),
+    };
+    let factor: u64 = match unit {
+        ' ' => 1,
+        'K' => 1 << 10,
+        'M' => 1 << 20,
+        'G' => 1 << 30,
+        'T' => 1 << 40,
+        _ => return Err("expected a size such as `500M` or `2G`".to_owned()),
+    };
+    let number: u64 = number.trim().parse().map_err(|_| "expected a size such as `500M` or `2G`".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "too large".to_owned())
+}
+
+/// `ralph export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// The form.
+    #[arg(long, value_enum)]
+    pub to: Form,
+
+    /// The file to write [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// The records, as they are in the journal.
+    Jsonl,
+    /// One page that needs nothing else, to be sent to a colleague.
+    Html,
+    /// OpenTelemetry spans as OTLP JSON, with the conventions for generative AI.
+    Otlp,
+}
+
+/// `ralph resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// Go on although the working directory has moved away from where the run left it.
+    #[arg(long)]
+    pub force: bool,
+
+    /// Allow so many iterations in all, instead of what the run was started with.
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_iterations: Option<u32>,
+
+    /// What to print: lines for people, or records as JSON lines.
+    #[arg(long, value_enum, default_value_t = Output::Lines)]
+    pub output: Output,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
+}

@@ -1,0 +1,153 @@
+//! `ralph replay`: a run again, through the same views as live.
+
+use std::io;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::find::{Here, shown, unreadable};
+use super::looks::line_view;
+use crate::cli::Output;
+use crate::cli::history::Replay;
+use crate::error::UserError;
+use crate::event::{Event, Stream};
+use crate::journal::{Body, Fact, Reader, Record, RunDirectory, raw};
+use crate::process::Lines;
+use crate::transcript::{Adapter, Choice, Context, PLAIN, Selected, auto, select};
+use crate::ui::{JsonView, View};
+
+/// No pause is longer: nobody wants to watch an agent think.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A view is told about passing time this often.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Plays a run.
+pub fn run(args: &Replay) -> Result<u8, UserError> {
+    let here = Here::find()?;
+    let run = here.run(args.id.as_deref())?;
+    let view: Box<dyn View> = match args.output {
+        Output::Lines => Box::new(line_view(&args.looks)),
+        Output::Json => Box::new(JsonView::new(io::BufWriter::with_capacity(256 * 1024, io::stdout()))),
+    };
+    let pace = if args.no_delay { Pace::AtOnce } else { Pace::Times(args.speed) };
+    let mut player = Player { view, pace, before: None };
+    let mut reader = Reader::open(&run.journal(), 0).map_err(|error| unreadable(&run, &error))?;
+    let mut again = Again { run: &run, transcript: None, left: None };
+    loop {
+        match reader.read().map_err(|error| unreadable(&run, &error))? {
+            None => break,
+            // A line that no ralph can read is no reason to hide the rest.
+            Some(Err(_)) => {}
+            Some(Ok(record)) => {
+                let played = if args.with_adapter { again.record(record, &mut player) } else { player.record(&record) };
+                if let Err(error) = played {
+                    return shown(Err(error));
+                }
+            }
+        }
+    }
+    shown(player.view.flush())
+}
+
+/// How fast.
+#[derive(Clone, Copy)]
+enum Pace {
+    AtOnce,
+    Times(f64),
+}
+
+/// Shows records at their pace.
+struct Player {
+    view: Box<dyn View>,
+    pace: Pace,
+    before: Option<Timestamp>,
+}
+
+impl Player {
+    fn record(&mut self, record: &Record) -> io::Result<()> {
+        if let (Pace::Times(factor), Some(before)) = (self.pace, self.before.replace(record.at)) {
+            let passed = Duration::try_from(record.at.duration_since(before)).unwrap_or(Duration::ZERO);
+            self.pause(passed.div_f64(factor).min(LONGEST_PAUSE))?;
+        }
+        self.view.record(record)
+    }
+
+    fn pause(&mut self, mut pause: Duration) -> io::Result<()> {
+        if pause.is_zero() {
+            return Ok(());
+        }
+        self.view.flush()?;
+        while pause > TICK {
+            std::thread::sleep(TICK);
+            self.view.tick()?;
+            pause -= TICK;
+        }
+        std::thread::sleep(pause);
+        Ok(())
+    }
+}
+
+/// Reads the raw bytes again, in place of the events that were read from them at the time.
+struct Again<'a> {
+    run: &'a RunDirectory,
+    transcript: Option<Choice>,
+    /// The iteration whose events come from the raw file.
+    left: Option<u32>,
+}
+
+impl Again<'_> {
+    fn record(&mut self, record: Record, player: &mut Player) -> io::Result<()> {
+        match &record.body {
+            Body::Loop(Fact::RunStart { transcript, .. }) => self.transcript = Some(Choice::from(transcript.as_str())),
+            Body::Agent { iteration, from: Stream::Stdout, .. } if self.left == Some(*iteration) => return Ok(()),
+            Body::Loop(Fact::IterationStart { iteration, .. }) => {
+                let iteration = *iteration;
+                player.record(&record)?;
+                return self.read(iteration, record.at, player);
+            }
+            _ => {}
+        }
+        player.record(&record)
+    }
+
+    /// Shows what today's adapter makes of an iteration.
+    fn read(&mut self, iteration: u32, at: Timestamp, player: &mut Player) -> io::Result<()> {
+        let choice = self.transcript.clone().unwrap_or(Choice::Auto);
+        let context = Context {
+            prompts: std::fs::read_to_string(self.run.prompt(iteration)).into_iter().collect(),
+            ..Context::default()
+        };
+        let mut adapter: Box<dyn Adapter> = match select(&[choice], None) {
+            Ok(Selected::Dialect(dialect)) => (dialect.adapter)(&context),
+            Ok(Selected::Auto(dialect)) => auto(dialect, &context),
+            // What a command made of it, only that command can make again.
+            Ok(Selected::Command(_)) => return Ok(()),
+            Err(_) => auto(&PLAIN, &context),
+        };
+        let Some(file) = raw::stdouts(&self.run.raw(), Some(iteration))?.pop() else { return Ok(()) };
+        self.left = Some(iteration);
+        let mut input = raw::open(&file.path)?;
+        let mut lines = Lines::default();
+        let mut events = Vec::new();
+        let show = |events: &mut Vec<Event>, player: &mut Player| {
+            events.drain(..).try_for_each(|event| {
+                let body = Body::Agent { iteration, from: Stream::Stdout, event };
+                player.record(&Record { seq: 0, at, body })
+            })
+        };
+        loop {
+            let bytes = io::BufRead::fill_buf(&mut input)?;
+            if bytes.is_empty() {
+                break;
+            }
+            let length = bytes.len();
+            lines.push(bytes, |line| adapter.line(line, &mut events));
+            io::BufRead::consume(&mut input, length);
+            show(&mut events, player)?;
+        }
+        lines.finish(|line| adapter.line(line, &mut events));
+        adapter.end(None, &mut events);
+        show(&mut events, player)
+    }
+}

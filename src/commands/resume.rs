@@ -1,0 +1,133 @@
+//! `ralph resume`: takes up a run that was interrupted, killed, cut off or limited, with its own settings and counters.
+
+use std::path::Path;
+
+use clap::Parser as _;
+
+use super::find::Here;
+use super::perform::{Performance, Stage};
+use super::planning::{Planned, Task, flags, plan_from};
+use super::run::working_directory;
+use super::runtime;
+use crate::cli::history::Resume;
+use crate::cli::{Cli, Command, Run};
+use crate::config;
+use crate::error::{UserError, io_reason};
+use crate::journal::disk::RealDisk;
+use crate::journal::record::VERSION;
+use crate::journal::store::{PROMPT, SETTINGS};
+use crate::journal::{Journal, Outcome, Redactor, RunDirectory, Summary, reader};
+use crate::process;
+use crate::run::prompt::Source;
+use crate::run::{git, memory_of};
+
+/// Goes on with a run.
+pub fn run(args: &Resume) -> Result<u8, UserError> {
+    let workspace = working_directory()?;
+    process::protect(process::own_program());
+    let run = Here::find()?.run(args.id.as_deref())?;
+    let stage = Stage::take(&workspace)?;
+    let broken = |error: &std::io::Error| {
+        UserError::usage(format!("cannot go on with the run `{}`: {}", run.id, io_reason(error)))
+    };
+    let summary = Summary::of(&run).map_err(|error| broken(&error))?;
+    can_go_on(&run, &summary)?;
+    if !args.force {
+        check_tree(&run, &summary, &workspace)?;
+    }
+    let last = reader::last(&run.journal()).map_err(|error| broken(&error))?;
+    let memory = memory_of(&summary, last.at);
+    let Planned { mut plan, settings, .. } = planned(args, &run, &summary, &workspace)?;
+    let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
+    if memory.state.iterations >= most {
+        return Err(UserError::usage(format!("the run `{}` has used up its {most} iterations", run.id)).hint(format!(
+            "allow more: `ralph resume {} -n {}`",
+            run.id,
+            most.saturating_mul(2)
+        )));
+    }
+    plan.notices.push(format!("resumed after {} iterations", memory.state.iterations));
+    let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
+    Performance { plan, directory: run, journal, summary, memory, kept: Vec::new() }.play(
+        stage,
+        args.output,
+        &args.looks,
+    )
+}
+
+fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
+    if summary.version > VERSION {
+        return Err(UserError::usage(format!("the run `{}` was made by a newer ralph ({})", run.id, summary.ralph))
+            .hint("update ralph; this one can only show it"));
+    }
+    if summary.end.as_ref().is_some_and(|end| end.outcome == Outcome::Complete) {
+        return Err(UserError::usage(format!("the run `{}` is complete", run.id)).hint("start a new one: `ralph run`"));
+    }
+    Ok(())
+}
+
+/// The working directory must still be what the run left behind, or come after it.
+fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<(), UserError> {
+    let Some(left) = summary.receipts().filter_map(|receipt| receipt.head_after.clone()).last() else { return Ok(()) };
+    let runtime = runtime()?;
+    let now = runtime.block_on(git(workspace, &["rev-parse", "--verify", "--quiet", "HEAD"]));
+    let now = now.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    let follows = now.as_ref() == Some(&left)
+        || runtime.block_on(git(workspace, &["merge-base", "--is-ancestor", &left, "HEAD"])).is_some();
+    if follows {
+        return Ok(());
+    }
+    let now = now.unwrap_or_else(|| "no commit".to_owned());
+    Err(UserError::usage(format!(
+        "the working directory has moved away from the run `{}`: it left commit {}, now it is at {}",
+        run.id,
+        left.get(..12).unwrap_or(&left),
+        now.get(..12).unwrap_or(&now),
+    ))
+    .hint("go back to that branch, or go on here with `--force`"))
+}
+
+/// The run as it was planned when it began.
+fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<Planned, UserError> {
+    let redactor = Redactor::of_environment();
+    let kept = |name: &str| -> Result<Option<String>, UserError> {
+        let Ok(text) = std::fs::read_to_string(run.path.join(name)) else { return Ok(None) };
+        let text = redactor.restore(&text, |variable| std::env::var(variable).ok());
+        match text.find("[redacted:") {
+            None => Ok(Some(text)),
+            Some(at) => {
+                let word = text[at..].split_inclusive(']').next().unwrap_or_default();
+                Err(UserError::usage(format!(
+                    "`{name}` of the run `{}` held a secret that was not kept: {word}",
+                    run.id
+                ))
+                .hint("secrets in the environment are put back: set the variable, or start a new run"))
+            }
+        }
+    };
+    let settings = kept(SETTINGS)?.ok_or_else(|| {
+        UserError::usage(format!("the run `{}` has no `{SETTINGS}`, so its settings are not known", run.id))
+            .hint("start a new run: what was done so far is in the working directory")
+    })?;
+    // Paths in it are relative to the working directory.
+    let file = config::read_text(&workspace.join(SETTINGS), &settings)?;
+    let prompt = match kept(PROMPT)? {
+        Some(text) => Source::Text { text, from: summary.prompt.clone() },
+        None => Source::File(summary.prompt.clone().into()),
+    };
+    let mut again = no_flags()?;
+    again.max_iterations = args.max_iterations;
+    // What was found automatically then is named now.
+    if file.layer.agent.as_ref().is_some_and(|agent| agent.value == "auto") {
+        again.agent = Some(summary.agent.clone());
+    }
+    plan_from(&again, flags(&again)?, file, workspace.to_owned(), Task::Known(prompt))
+}
+
+/// `ralph run` without any flag.
+fn no_flags() -> Result<Box<Run>, UserError> {
+    match Cli::try_parse_from(["ralph", "run"]).map(|cli| cli.command) {
+        Ok(Command::Run(run)) => Ok(run),
+        _ => Err(UserError::failed("cannot make up a command line")),
+    }
+}

@@ -1,0 +1,36 @@
+//! `ralph runs`: the runs of this directory, newest first.
+
+use serde_json::json;
+
+use super::find::{Here, print};
+use crate::cli::history::Runs;
+use crate::error::UserError;
+use crate::ui::history::{Told, table};
+
+/// Shows the table.
+pub fn run(args: &Runs) -> Result<u8, UserError> {
+    let mut told = Here::find()?.told()?;
+    told.truncate(args.limit.unwrap_or(usize::MAX));
+    if !args.json {
+        return print(&table(&told));
+    }
+    let rows: Vec<_> = told.iter().map(row).collect();
+    print(&format!("{:#}\n", serde_json::Value::Array(rows)))
+}
+
+fn row(told: &Told) -> serde_json::Value {
+    let Told { summary, standing, words } = told;
+    json!({
+        "run": summary.run,
+        "started": summary.started,
+        "agent": summary.agent,
+        "prompt": words,
+        "iterations": summary.receipts().count(),
+        "duration_ms": summary.duration_ms(),
+        "usage": summary.usage(),
+        "cost_usd": summary.cost(),
+        "outcome": standing.name().replace([' ', '-'], "_"),
+        "exit_code": summary.end.as_ref().map(|end| end.exit_code),
+        "reason": summary.end.as_ref().map(|end| &end.reason),
+    })
+}

@@ -1,0 +1,137 @@
+//! `ralph stats`: tokens, cost and time, by day, agent and model.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::find::{Here, print};
+use super::looks::looks;
+use crate::cli::history::Stats;
+use crate::error::UserError;
+use crate::journal::Receipt;
+use crate::ui::figures;
+use crate::ui::harmless;
+use crate::ui::history::Told;
+use crate::ui::table::{Align, bar, lines};
+
+/// The width of the longest bar.
+const BAR: u32 = 24;
+
+/// Sums over iterations.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    iterations: u64,
+    tokens: Option<u64>,
+    cost: Option<f64>,
+    duration_ms: u64,
+}
+
+impl Sums {
+    fn add(&mut self, receipt: &Receipt) {
+        self.iterations += 1;
+        self.duration_ms += receipt.duration_ms;
+        if let Some(tokens) = receipt.usage.total_or_sum() {
+            self.tokens = Some(self.tokens.unwrap_or(0) + tokens);
+        }
+        if let Some(cost) = receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd) {
+            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
+        }
+    }
+}
+
+/// Day, agent and model.
+type Group = (String, String, String);
+
+/// Shows the sums.
+pub fn run(args: &Stats) -> Result<u8, UserError> {
+    let groups = gather(&Here::find()?.told()?);
+    if args.json {
+        let rows: Vec<_> = groups
+            .iter()
+            .map(|((day, agent, model), sums)| {
+                json!({
+                    "day": day, "agent": agent, "model": model, "iterations": sums.iterations,
+                    "tokens": sums.tokens, "cost_usd": sums.cost, "duration_ms": sums.duration_ms,
+                })
+            })
+            .collect();
+        return print(&format!("{:#}\n", serde_json::Value::Array(rows)));
+    }
+    if args.csv {
+        let mut text = "day,agent,model,iterations,tokens,cost_usd,duration_ms\n".to_owned();
+        for ((day, agent, model), sums) in &groups {
+            let tokens = sums.tokens.map_or_else(String::new, |tokens| tokens.to_string());
+            let cost = sums.cost.map_or_else(String::new, |cost| cost.to_string());
+            let (agent, model) = (field(agent), field(model));
+            let _ = writeln!(text, "{day},{agent},{model},{},{tokens},{cost},{}", sums.iterations, sums.duration_ms);
+        }
+        return print(&text);
+    }
+    let block = if looks(&args.looks).glyphs.rule == "-" { "#" } else { "▇" };
+    let mut text = String::new();
+    for (title, key) in [("DAY", 0), ("AGENT", 1), ("MODEL", 2)] {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        chart(&mut text, title, &by(&groups, key), block);
+    }
+    print(&text)
+}
+
+fn gather(runs: &[Told]) -> BTreeMap<Group, Sums> {
+    let mut groups: BTreeMap<Group, Sums> = BTreeMap::new();
+    for Told { summary, .. } in runs {
+        for played in &summary.iterations {
+            let Some(receipt) = &played.receipt else { continue };
+            let at = played.started.or(summary.started);
+            let day = at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).date().to_string());
+            let agent = if receipt.agent.is_empty() { &summary.agent } else { &receipt.agent };
+            let model = receipt.usage.model.clone().unwrap_or_else(|| "?".to_owned());
+            groups.entry((day, agent.clone(), model)).or_default().add(receipt);
+        }
+    }
+    groups
+}
+
+fn by(groups: &BTreeMap<Group, Sums>, key: usize) -> BTreeMap<String, Sums> {
+    let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
+    for ((day, agent, model), more) in groups {
+        let into = sums.entry([day, agent, model][key].clone()).or_default();
+        into.iterations += more.iterations;
+        into.duration_ms += more.duration_ms;
+        into.tokens = into.tokens.map_or(more.tokens, |tokens| Some(tokens + more.tokens.unwrap_or(0)));
+        into.cost = into.cost.map_or(more.cost, |cost| Some(cost + more.cost.unwrap_or(0.0)));
+    }
+    sums
+}
+
+fn chart(text: &mut String, title: &str, sums: &BTreeMap<String, Sums>, block: &str) {
+    #[expect(clippy::cast_precision_loss, reason = "for the length of a bar")]
+    let weight = |sums: &Sums| sums.tokens.map_or(0.0, |tokens| tokens as f64);
+    let largest = sums.values().map(weight).fold(0.0, f64::max);
+    let mut rows = vec![[title, "ITER", "TIME", "TOKENS", "COST", ""].map(str::to_owned).to_vec()];
+    for (name, sums) in sums {
+        rows.push(vec![
+            harmless(name),
+            figures::count(sums.iterations),
+            figures::duration(sums.duration_ms),
+            sums.tokens.map_or_else(|| "-".to_owned(), figures::count),
+            sums.cost.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.2}")),
+            bar(weight(sums), largest, BAR, block),
+        ]);
+    }
+    let columns = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
+    for line in lines(&columns, &rows) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+}
+
+/// A field of CSV; what a spreadsheet would run as a formula stays text.
+fn field(text: &str) -> String {
+    let text = harmless(text);
+    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}

@@ -1,0 +1,102 @@
+//! The raw files of a run, once they are written: found, read, and packed when the run is over.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::disk::private;
+
+/// Smaller files are left as they are: there is nothing to gain.
+const WORTH_PACKING: u64 = 64 * 1024;
+
+/// Files that are packed end in this.
+const PACKED: &str = "zst";
+
+/// One raw file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawFile {
+    /// Of which iteration.
+    pub iteration: u32,
+    /// Where.
+    pub path: PathBuf,
+}
+
+/// The standard output of each iteration, or of one, in order.
+pub fn stdouts(directory: &Path, iteration: Option<u32>) -> io::Result<Vec<RawFile>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut parts = name.split('.');
+        if let (Some(Ok(number)), Some("stdout")) = (parts.next().map(str::parse), parts.next())
+            && iteration.is_none_or(|wanted| wanted == number)
+        {
+            files.push(RawFile { iteration: number, path });
+        }
+    }
+    files.sort_unstable_by_key(|file| file.iteration);
+    Ok(files)
+}
+
+/// Opens a raw file, packed or not.
+pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let file = BufReader::with_capacity(256 * 1024, File::open(path)?);
+    if path.extension().is_none_or(|extension| extension != PACKED) {
+        return Ok(Box::new(file));
+    }
+    let decoder = ruzstd::decoding::StreamingDecoder::new(file).map_err(io::Error::other)?;
+    Ok(Box::new(BufReader::with_capacity(256 * 1024, decoder)))
+}
+
+/// Packs the raw files of a run that is over. A file is there in one form or the other at any moment.
+pub fn pack(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_packed = path.extension().is_some_and(|extension| extension == PACKED);
+        if is_packed || fs::metadata(&path)?.len() < WORTH_PACKING {
+            continue;
+        }
+        let mut name = path.clone().into_os_string();
+        name.push(".new");
+        let new = PathBuf::from(name);
+        let packed = private().write(true).create(true).truncate(true).open(&new).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            let input = BufReader::with_capacity(256 * 1024, File::open(&path)?);
+            ruzstd::encoding::compress(input, &mut out, ruzstd::encoding::CompressionLevel::Fastest);
+            out.flush()?;
+            out.get_ref().sync_data()
+        });
+        let mut target = path.clone().into_os_string();
+        target.push(format!(".{PACKED}"));
+        if let Err(error) = packed.and_then(|()| fs::rename(&new, &target)).and_then(|()| fs::remove_file(&path)) {
+            let _ = fs::remove_file(&new);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn a_packed_file_reads_as_it_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = (0..20_000).map(|number| format!("line {number} of the agent\n")).collect::<String>();
+        fs::write(directory.path().join("10.stdout"), &text).unwrap();
+        fs::write(directory.path().join("2.stdout"), "short").unwrap();
+        fs::write(directory.path().join("2.stderr"), "short").unwrap();
+        pack(directory.path()).unwrap();
+        let files = stdouts(directory.path(), None).unwrap();
+        let names: Vec<_> = files.iter().map(|file| file.path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["2.stdout", "10.stdout.zst"]);
+        assert!(fs::metadata(&files[1].path).unwrap().len() < text.len() as u64 / 3);
+        let mut read = String::new();
+        open(&files[1].path).unwrap().read_to_string(&mut read).unwrap();
+        assert_eq!(read, text);
+        assert_eq!(stdouts(directory.path(), Some(2)).unwrap().len(), 1);
+    }
+}

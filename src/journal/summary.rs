@@ -1,0 +1,308 @@
+//! What a run came to, folded from its records: the one model behind `runs`, `show`, `stats` and the exports.
+//!
+//! It is kept beside the journal with the offset up to which it is true, so that looking at a long run reads only what
+//! came after. It is never the truth: a summary that is missing or damaged is made anew from the journal.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::reader::Reader;
+use super::record::{Body, CheckResult, Cost, Fact, Outcome, Receipt, Record};
+use super::store::RunDirectory;
+use crate::event::Usage;
+
+/// The version of the summary's own form. Another one is made anew.
+const FORM: u32 = 1;
+
+/// A run as far as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    form: u32,
+    /// The journal up to here is in it.
+    pub covers: u64,
+    /// The run's id.
+    pub run: String,
+    /// The journal's version.
+    pub version: u32,
+    /// ralph's version.
+    pub ralph: String,
+    /// The agent that was chosen.
+    pub agent: String,
+    /// Its command line, without the prompt.
+    pub command: Vec<String>,
+    /// What read its output.
+    pub transcript: String,
+    /// Where it worked.
+    pub workspace: String,
+    /// Where the prompt came from.
+    pub prompt: String,
+    /// When it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
+    /// When the newest record was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<Timestamp>,
+    /// Each iteration, in order. One that was tried again is here once for each try.
+    pub iterations: Vec<Played>,
+    /// The decisions.
+    pub decisions: Vec<Decision>,
+    /// How it ended, when it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+    /// What a person should know.
+    #[serde(default)]
+    pub notices: Vec<String>,
+    /// How often it was taken up again.
+    #[serde(default)]
+    pub resumed: u32,
+    /// Everything the run needs to go on, as its last decision says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<serde_json::Value>,
+    /// When that was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<Timestamp>,
+    /// How many tries of iterations it knows of.
+    #[serde(default)]
+    decided: usize,
+}
+
+/// One try of an iteration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Played {
+    /// Its number.
+    pub iteration: u32,
+    /// Where its first record begins in the journal.
+    pub from: u64,
+    /// Where its last record ends.
+    pub to: u64,
+    /// When it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
+    /// Its receipt, once it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
+    /// How the user's commands went.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
+}
+
+/// What was decided after an iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// After which iteration.
+    pub iteration: u32,
+    /// What.
+    pub verdict: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// How.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: String,
+    /// The exit code that told it.
+    pub exit_code: u8,
+    /// How many iterations counted.
+    pub iterations: u32,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// What all iterations reported together.
+    pub usage: Usage,
+    /// What they cost together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// What the agent wants to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+}
+
+impl Summary {
+    /// What is known of a run: the summary as it is kept, and what the journal has beyond it.
+    pub fn of(directory: &RunDirectory) -> io::Result<Self> {
+        let kept = fs::read(directory.summary()).ok().and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
+        let length = fs::metadata(directory.journal())?.len();
+        let mut summary = kept.filter(|kept| kept.form == FORM && kept.covers <= length).unwrap_or_default();
+        summary.read_on(&directory.journal())?;
+        Ok(summary)
+    }
+
+    /// Takes in what the journal has beyond it.
+    fn read_on(&mut self, journal: &Path) -> io::Result<()> {
+        let mut reader = Reader::open(journal, self.covers)?;
+        let mut start = reader.offset();
+        while let Some(record) = reader.read_fact()? {
+            // What agents said in between belongs to the iteration that is open.
+            start = start.max(reader.offset() - reader.line().len() as u64 - 1);
+            self.see(&record, start, reader.offset());
+        }
+        if let Some(open) = self.iterations.last_mut().filter(|played| played.receipt.is_none()) {
+            open.to = reader.offset();
+        }
+        Ok(())
+    }
+
+    /// Takes in one record, which stands between these offsets.
+    pub fn see(&mut self, record: &Record, start: u64, end: u64) {
+        self.form = FORM;
+        self.covers = end;
+        let Body::Loop(fact) = &record.body else { return };
+        self.newest = Some(record.at);
+        match fact {
+            Fact::RunStart { version, ralph, run, agent, command, transcript, workspace, prompt, .. } => {
+                if self.started.is_some() {
+                    self.resumed += 1;
+                    self.end = None;
+                    return;
+                }
+                self.started = Some(record.at);
+                self.version = *version;
+                self.ralph.clone_from(ralph);
+                self.run.clone_from(run);
+                self.agent.clone_from(agent);
+                self.command.clone_from(command);
+                self.transcript.clone_from(transcript);
+                self.workspace.clone_from(workspace);
+                self.prompt.clone_from(prompt);
+            }
+            Fact::IterationStart { iteration, .. } => self.iterations.push(Played {
+                iteration: *iteration,
+                from: start,
+                to: end,
+                started: Some(record.at),
+                ..Played::default()
+            }),
+            Fact::Verification { checks, .. } => {
+                if let Some(last) = self.iterations.last_mut() {
+                    last.checks.clone_from(checks);
+                }
+            }
+            Fact::IterationEnd { receipt } => {
+                if let Some(last) = self.iterations.last_mut() {
+                    last.receipt = Some(receipt.clone());
+                    last.to = end;
+                }
+            }
+            Fact::Decision { verdict, reason, memory, .. } => {
+                let iteration = self.iterations.last().map_or(0, |played| played.iteration);
+                self.decisions.push(Decision { iteration, verdict: verdict.clone(), reason: reason.clone() });
+                if memory.is_some() {
+                    self.memory.clone_from(memory);
+                    self.remembered = Some(record.at);
+                    self.decided = self.iterations.len();
+                }
+            }
+            Fact::Notice { message } => self.notices.push(message.clone()),
+            Fact::RunEnd { outcome, reason, exit_code, iterations, duration_ms, usage, cost, question, .. } => {
+                self.end = Some(End {
+                    outcome: *outcome,
+                    reason: reason.clone(),
+                    exit_code: *exit_code,
+                    iterations: *iterations,
+                    duration_ms: *duration_ms,
+                    usage: usage.clone(),
+                    cost: *cost,
+                    question: question.clone(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Receipts of all iterations that are over.
+    pub fn receipts(&self) -> impl Iterator<Item = &Receipt> {
+        self.iterations.iter().filter_map(|played| played.receipt.as_ref())
+    }
+
+    /// Receipts of iterations that were over when the run was cut off, before anything was decided about them.
+    pub fn undecided(&self) -> impl Iterator<Item = &Receipt> {
+        self.iterations.iter().skip(self.decided).filter_map(|played| played.receipt.as_ref())
+    }
+
+    /// What all iterations reported together.
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.receipts().for_each(|receipt| usage.add(&receipt.usage));
+        usage
+    }
+
+    /// What all iterations cost, as far as anybody says; `None` when nobody does.
+    pub fn cost(&self) -> Option<f64> {
+        let costs = self.receipts().filter_map(|receipt| receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd));
+        costs.fold(None, |sum: Option<f64>, cost| Some(sum.unwrap_or(0.0) + cost))
+    }
+
+    /// How long its iterations took, or the whole run when that is known.
+    pub fn duration_ms(&self) -> u64 {
+        let iterations = self.receipts().map(|receipt| receipt.duration_ms).sum();
+        self.end.as_ref().map_or(iterations, |end| end.duration_ms)
+    }
+
+    /// All tries of an iteration.
+    pub fn tries(&self, iteration: u32) -> impl Iterator<Item = &Played> {
+        self.iterations.iter().filter(move |played| played.iteration == iteration)
+    }
+
+    /// As it is kept.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, Stream, Tag};
+    use crate::journal::Journal;
+
+    #[test]
+    fn a_kept_summary_and_the_rest_of_the_journal_are_the_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = RunDirectory { id: "r".into(), path: directory.path().to_owned() };
+        let mut journal = Journal::create(&run.journal()).unwrap();
+        let mut kept = Summary::default();
+        for iteration in 1..=3 {
+            let start = Fact::IterationStart {
+                iteration,
+                of: 3,
+                pid: None,
+                prompt_bytes: 0,
+                agent: None,
+                hat: None,
+                resumes: None,
+                display: false,
+            };
+            let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };
+            let event = Event::text(Tag::Ai, "words");
+            let bodies = [
+                Body::Loop(start),
+                Body::Agent { iteration, from: Stream::Stdout, event },
+                Body::Loop(Fact::IterationEnd { receipt }),
+            ];
+            for body in bodies {
+                let appended = journal.append(body).unwrap();
+                if iteration < 3 {
+                    kept.see(&appended.record, appended.start, appended.end);
+                }
+            }
+        }
+        let whole = Summary::of(&run).unwrap();
+        std::fs::write(run.summary(), kept.to_json()).unwrap();
+        assert_eq!(Summary::of(&run).unwrap(), whole);
+        assert_eq!(whole.iterations.len(), 3);
+        assert_eq!(whole.duration_ms(), 15);
+        let length = std::fs::metadata(run.journal()).unwrap().len();
+        assert_eq!((whole.iterations[2].to, whole.covers), (length, length));
+        for damaged in [&b"{}"[..], b"", b"{\"form\":1,\"covers\":99999999"] {
+            std::fs::write(run.summary(), damaged).unwrap();
+            assert_eq!(Summary::of(&run).unwrap(), whole);
+        }
+    }
+}

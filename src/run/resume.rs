@@ -1,0 +1,95 @@
+//! What a run that was cut off remembers when it goes on: its last decision, and what happened after it. Pure.
+
+use jiff::Timestamp;
+
+use super::Memory;
+use super::budget::Spent;
+use crate::journal::Summary;
+
+/// The memory with which a run goes on. `newest` is when its last record was written.
+pub fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
+    let written = summary.memory.clone().and_then(|memory| serde_json::from_value(memory).ok());
+    let mut memory: Memory = written.unwrap_or_default();
+    let remembered = summary.remembered.or(summary.started);
+    // The time up to the cut counts; how long nobody was there does not.
+    if let (Some(from), Some(to)) = (remembered, newest) {
+        let more = u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0);
+        if summary.end.is_none() {
+            memory.elapsed_ms = memory.elapsed_ms.saturating_add(more);
+        }
+    }
+    // Iterations that were over before their decision was written: they are not played again, and what they spent counts.
+    for receipt in summary.undecided() {
+        memory.state.iterations = memory.state.iterations.max(receipt.iteration);
+        memory.state.spent = memory.state.spent.and(Spent::of(&receipt.usage, receipt.cost));
+        memory.usage.add(&receipt.usage);
+        memory.last = Some(receipt.ended.clone());
+    }
+    let unfinished = summary.iterations.last().filter(|played| played.receipt.is_none());
+    memory.remarks.push(match unfinished {
+        Some(played) => format!(
+            "the loop was interrupted in the middle of iteration {}, which is now played again; what it had done so far is \
+             in the working directory.",
+            played.iteration
+        ),
+        None => "the loop was interrupted after the last iteration, and goes on now.".to_owned(),
+    });
+    // Orders that ended the run must not end it again.
+    memory.orders.stop = false;
+    memory.orders.pause = false;
+    memory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Usage;
+    use crate::journal::{Body, Fact, Receipt, Record};
+
+    fn summary(facts: Vec<(i64, Fact)>) -> Summary {
+        let mut summary = Summary::default();
+        for (seq, (second, fact)) in (0_u64..).zip(facts) {
+            let at = Timestamp::from_second(second).unwrap();
+            summary.see(&Record { seq, at, body: Body::Loop(fact) }, seq, seq + 1);
+        }
+        summary
+    }
+
+    fn start(iteration: u32) -> Fact {
+        Fact::IterationStart {
+            iteration,
+            of: 9,
+            pid: None,
+            prompt_bytes: 0,
+            agent: None,
+            hat: None,
+            resumes: None,
+            display: false,
+        }
+    }
+
+    fn end(iteration: u32) -> Fact {
+        let usage = Usage { total_tokens: Some(10), ..Usage::default() };
+        Fact::IterationEnd { receipt: Receipt { iteration, usage, ..Receipt::default() } }
+    }
+
+    fn decision(iterations: u32) -> Fact {
+        let mut memory = Memory { elapsed_ms: 1000, ..Memory::default() };
+        memory.state.iterations = iterations;
+        let memory = serde_json::to_value(memory).ok();
+        Fact::Decision { verdict: "again".into(), reason: String::new(), wait_ms: None, memory }
+    }
+
+    #[test]
+    fn a_finished_iteration_is_never_repeated_and_an_unfinished_one_is() {
+        let at = |second| Some(Timestamp::from_second(second).unwrap());
+        let cut = memory_of(&summary(vec![(1, start(1)), (2, end(1)), (2, decision(1)), (3, start(2))]), at(7));
+        assert_eq!((cut.state.iterations, cut.elapsed_ms), (1, 6000));
+        assert!(cut.remarks[0].contains("iteration 2, which is now played again"), "{:?}", cut.remarks);
+        let between =
+            memory_of(&summary(vec![(1, start(1)), (2, end(1)), (2, decision(1)), (3, start(2)), (4, end(2))]), at(4));
+        assert_eq!((between.state.iterations, between.usage.total_tokens), (2, Some(10)));
+        let before = memory_of(&summary(vec![(1, start(1))]), at(2));
+        assert_eq!(before.state.iterations, 0);
+    }
+}
