@@ -121,11 +121,7 @@ impl Iteration<'_> {
             recorder.prompt(self.number, prompt)?;
         }
         let output = Raw::stdout(&self.raw, self.number);
-        let mut filter = match self.transcript {
-            Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &output)?),
-            Selected::Dialect(_) | Selected::Auto(_) => None,
-        };
-        let mut display = self.display.map(|display| Filter::display(display, &output)).transpose()?;
+        let (mut filter, mut display) = readers(self.transcript, self.display, self.workspace, &output)?;
         let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
         let left_running = self.invocation.leave_running;
         let mut process =
@@ -141,8 +137,7 @@ impl Iteration<'_> {
             resumes: self.resumes.clone(),
         })?;
         let mut events = Vec::new();
-        let mut interrupted = false;
-        let mut suspended = Duration::ZERO;
+        let (mut interrupted, mut suspended) = (false, Duration::ZERO);
         let mut ended = None;
         while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
             let next = tokio::select! {
@@ -220,6 +215,20 @@ impl Iteration<'_> {
         played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
         Ok(Played { suspended, ..played })
     }
+}
+
+/// The commands that read the raw output: an adapter, and a display.
+fn readers(
+    transcript: &Selected,
+    display: Option<Display>,
+    workspace: &Path,
+    output: &Path,
+) -> Result<(Option<Filter>, Option<Filter>), UserError> {
+    let filter = match transcript {
+        Selected::Command(argv) => Some(Filter::start(argv, workspace, output)?),
+        Selected::Dialect(_) | Selected::Auto(_) => None,
+    };
+    Ok((filter, display.map(|display| Filter::display(display, output)).transpose()?))
 }
 
 enum Next {
