@@ -9,5 +9,6 @@ fn the_command_line_says_what_its_documents_say() {
         .register_bin("sh", std::path::Path::new("/bin/sh"))
         .env("RALPH", env!("CARGO_BIN_EXE_ralph"))
         .env("COLUMNS", "100")
+        .env("TZ", "UTC")
         .env("RALPH_DEMO_PAUSE_MS", "0");
 }

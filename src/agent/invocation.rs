@@ -178,7 +178,18 @@ impl Agent {
             .iter()
             .map(|(name, value)| format!("{}={}", name.to_string_lossy(), quote(&value.to_string_lossy())));
         let program = std::iter::once(quote(&self.program.to_string_lossy()));
-        let line: Vec<String> = assignments.chain(program).chain(args.iter().map(|word| quote(word))).collect();
+        let removed = self.definition.environment.remove.iter().map(|name| match name.strip_suffix('*') {
+            None => format!("-u {}", quote(name)),
+            Some(prefix) => format!("$(env | sed -n 's/^\\({prefix}[A-Za-z0-9_]*\\)=.*/-u \\1/p')"),
+        });
+        let env = (!self.definition.environment.remove.is_empty()).then(|| "env".to_owned());
+        let line: Vec<String> = env
+            .into_iter()
+            .chain(removed)
+            .chain(assignments)
+            .chain(program)
+            .chain(args.iter().map(|word| quote(word)))
+            .collect();
         let line = line.join(" ");
         let said = format!("printf %s {}", quote(turn.prompt));
         Ok(match prompt {
@@ -226,7 +237,12 @@ impl Agent {
         let Some(value) = value else { return Ok(Vec::new()) };
         if args.is_empty() {
             let id = &self.definition.id;
-            return Err(UserError::usage(format!("agent `{id}` has no argument for `--{what}`"))
+            let asked = self.options.asked.iter().find(|(wish, _)| *wish == what).map(|(_, origin)| origin);
+            let message = match asked {
+                Some(origin) => format!("agent `{id}` has no argument for `{what}`, which {origin} asks for"),
+                None => format!("agent `{id}` has no argument for `--{what}`"),
+            };
+            return Err(UserError::usage(message)
                 .hint(format!("leave it out, or say it in the agent's own words: `adapters.{id}.extra_args`")));
         }
         Ok(fill(args, &format!("{{{what}}}"), value).collect())

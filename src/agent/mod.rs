@@ -55,6 +55,8 @@ pub struct Options {
     pub effort: Option<String>,
     /// The only tools it may use.
     pub tools: Vec<String>,
+    /// Who asks for `model`, `effort` or `tools`, where that is no flag.
+    pub asked: Vec<(&'static str, String)>,
     /// Instead of what its file says.
     pub overrides: Overrides,
     /// Words as they come, or whole messages.

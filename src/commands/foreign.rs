@@ -80,7 +80,7 @@ struct Found {
 }
 
 /// The file that the settings mean; none when they mean another agent.
-fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserError> {
+fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Option<Found>, UserError> {
     let named = settings.agent.value.as_str();
     let origin = settings.agent.origin.clone();
     let of = |contract: Contract, name: &str, origin: Origin| -> Result<Option<Found>, UserError> {
@@ -117,7 +117,7 @@ fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserErro
         let name = path.file_stem().map_or_else(|| named.to_owned(), |stem| stem.to_string_lossy().into_owned());
         return Ok(Some(Found { contract: None, name, path, origin }));
     }
-    if ["auto", "custom"].contains(&named) || Catalog::load(workspace)?.names().contains(&named) {
+    if ["auto", "custom"].contains(&named) || catalog.names().contains(&named) {
         return Ok(None);
     }
     for contract in [Contract::Driver, Contract::Script] {
@@ -131,11 +131,12 @@ fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserErro
 /// The driver or script that the settings mean, loaded once to see that all is there; none when they mean another agent.
 pub fn choose(
     settings: &Settings,
+    catalog: &Catalog,
     options: &dyn Fn(&str) -> Options,
     workspace: &Path,
 ) -> Result<Option<Chosen>, UserError> {
     let live = if settings.live.value { Live::Wanted } else { Live::Off };
-    let Some(Found { contract, name, path, origin }) = find(settings, workspace)? else { return Ok(None) };
+    let Some(Found { contract, name, path, origin }) = find(settings, catalog, workspace)? else { return Ok(None) };
     trust::ask(std::slice::from_ref(&path), settings, workspace)?;
     let runtime = runtime()?;
     let contract = if let Some(contract) = contract {
@@ -164,10 +165,11 @@ pub fn choose(
         }
         Ok::<_, UserError>(())
     })?;
-    agent.definition.dialect = dialect(&agent, workspace)?;
+    agent.definition.dialect = dialect(&agent, catalog);
     let word = contract.word();
     notices.insert(0, format!("agent `{name}` is the {word} `{}` (from {origin}); its code runs here", path.display()));
-    Ok(Some(Chosen { agent, source: Some(Source::File(path)), notices }))
+    let why = format!("asked for by {origin}");
+    Ok(Some(Chosen { agent, source: Some(Source::File(path)), why, notices }))
 }
 
 /// What a driver says of itself becomes the agent's definition.
@@ -203,11 +205,10 @@ async fn learn(
 }
 
 /// The dialect of the agent file that has the same command; plain, which sees others by itself, when there is none.
-fn dialect(agent: &Agent, workspace: &Path) -> Result<String, UserError> {
+fn dialect(agent: &Agent, catalog: &Catalog) -> String {
     let program = Path::new(&agent.program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let catalog = Catalog::load(workspace)?;
     let known = catalog.entries().iter().find(|entry| entry.definition.commands.contains(&program));
-    Ok(known.map_or_else(|| "plain".to_owned(), |entry| entry.definition.dialect.clone()))
+    known.map_or_else(|| "plain".to_owned(), |entry| entry.definition.dialect.clone())
 }
 
 /// Variables for a file, those for its commands too, and what to tell.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::choose;
 use super::run::working_directory;
-use crate::agent::Catalog;
 use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer};
 use crate::error::{Kind, UserError, io_reason};
@@ -44,7 +43,7 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
     let remark = "or `auto`, or another name that `ralph agents` shows".to_owned();
     if let Some(name) = &args.agent {
         if !["auto", "custom"].contains(&name.as_str()) {
-            Catalog::load(workspace)?.find(name)?;
+            choose::catalog(workspace, &FileLayer::default())?.find(name)?;
         }
         return Ok((name.clone(), remark, format!("the agent is `{name}`, as you said")));
     }

@@ -32,6 +32,8 @@ pub struct Planned {
     pub adapters: Vec<(String, Adapter)>,
     /// Where the chosen agent is defined.
     pub defined_by: Option<DefinedBy>,
+    /// Why it was chosen.
+    pub why: String,
 }
 
 /// Puts everything together; the agent is not started yet.
@@ -63,7 +65,7 @@ pub fn plan_from(
     task: Task,
 ) -> Result<Planned, UserError> {
     let said = layers.over(file.layer.clone());
-    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, &workspace)?;
+    let Chosen { agent, source: defined_by, why, notices: told } = choose(&said.clone().settle(), &file, &workspace)?;
     // What the configuration of another loop says comes after the user's own words.
     let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
     let rule = Rule::new(
@@ -141,7 +143,7 @@ pub fn plan_from(
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };
-    Ok(Planned { plan, settings, adapters: file.adapters, defined_by })
+    Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
 }
 
 /// What a mode says in front of its prompt. Paths belong to the working directory.

@@ -26,10 +26,12 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     process::protect(process::own_program());
     let run = Here::find()?.run(args.id.as_deref())?;
-    let stage = Stage::take(&workspace)?;
     let broken = |error: &std::io::Error| {
         UserError::usage(format!("cannot go on with the run `{}`: {}", run.id, io_reason(error)))
     };
+    // Before anything is locked or written, and again when nobody else can write any more.
+    can_go_on(&run, &Summary::of(&run).map_err(|error| broken(&error))?)?;
+    let stage = Stage::take(&workspace)?;
     let summary = Summary::of(&run).map_err(|error| broken(&error))?;
     can_go_on(&run, &summary)?;
     if !args.force {

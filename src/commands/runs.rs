@@ -6,6 +6,7 @@ use super::find::{Here, print};
 use crate::cli::history::Runs;
 use crate::error::UserError;
 use crate::ui::history::{Told, table};
+use crate::ui::pretty;
 
 /// Shows the table.
 pub fn run(args: &Runs) -> Result<u8, UserError> {
@@ -15,7 +16,7 @@ pub fn run(args: &Runs) -> Result<u8, UserError> {
         return print(&table(&told));
     }
     let rows: Vec<_> = told.iter().map(row).collect();
-    print(&format!("{:#}\n", serde_json::Value::Array(rows)))
+    print(&pretty(&serde_json::Value::Array(rows)))
 }
 
 fn row(told: &Told) -> serde_json::Value {

@@ -5,6 +5,7 @@ use super::looks::looks;
 use crate::cli::history::ShowRun;
 use crate::error::UserError;
 use crate::ui::history::{full, markdown};
+use crate::ui::pretty;
 
 /// Shows one run.
 pub fn run(args: &ShowRun) -> Result<u8, UserError> {
@@ -18,7 +19,7 @@ pub fn run(args: &ShowRun) -> Result<u8, UserError> {
             object.insert("outcome".into(), told.standing.name().replace([' ', '-'], "_").into());
             object.insert("prompt_words".into(), told.words.into());
         }
-        return print(&format!("{value:#}\n"));
+        return print(&pretty(&value));
     }
     if args.markdown {
         return print(&markdown(&told));

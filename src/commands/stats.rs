@@ -12,9 +12,9 @@ use crate::cli::history::Stats;
 use crate::error::UserError;
 use crate::journal::Receipt;
 use crate::ui::figures;
-use crate::ui::harmless;
 use crate::ui::history::Told;
 use crate::ui::table::{Align, bar, lines};
+use crate::ui::{harmless, pretty};
 
 /// The width of the longest bar.
 const BAR: u32 = 24;
@@ -57,7 +57,7 @@ pub fn run(args: &Stats) -> Result<u8, UserError> {
                 })
             })
             .collect();
-        return print(&format!("{:#}\n", serde_json::Value::Array(rows)));
+        return print(&pretty(&serde_json::Value::Array(rows)));
     }
     if args.csv {
         let mut text = "day,agent,model,iterations,tokens,cost_usd,duration_ms\n".to_owned();

@@ -17,7 +17,7 @@ mod tools;
 use std::io;
 
 pub use feed::{Feed, Shown};
-pub use json::JsonView;
+pub use json::{JsonView, pretty};
 pub use line::{Columns, LineView};
 pub use page::PageView;
 pub use spans::SpanView;

@@ -81,8 +81,7 @@ impl<W: Write> SpanView<W> {
             ]},
             "scopeSpans": [{"scope": {"name": "ralph", "version": self.version}, "spans": self.spans}],
         }]});
-        serde_json::to_writer(&mut self.out, &document)?;
-        self.out.write_all(b"\n")?;
+        self.out.write_all(super::pretty(&document).as_bytes())?;
         self.out.flush()
     }
 

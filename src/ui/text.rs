@@ -15,18 +15,27 @@ pub fn harmless(text: &str) -> String {
             // The pictures of the control characters: they show what was there.
             '\u{0}'..='\u{1f}' => safe.extend(char::from_u32(0x2400 + u32::from(character))),
             '\u{7f}' => safe.push('\u{2421}'),
-            '\u{80}'..='\u{9f}'
+            obeyed if is_obeyed(obeyed) => safe.push('\u{fffd}'),
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+/// Characters that a terminal obeys rather than shows: controls, and those that change the direction of writing.
+pub const fn is_obeyed(character: char) -> bool {
+    matches!(
+        character,
+        '\u{0}'..='\u{1f}'
+            | '\u{7f}'..='\u{9f}'
             | '\u{200e}'
             | '\u{200f}'
             | '\u{202a}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}'
             | '\u{2028}'
             | '\u{2029}'
-            | '\u{feff}' => safe.push('\u{fffd}'),
-            _ => safe.push(character),
-        }
-    }
-    safe
+            | '\u{feff}'
+    )
 }
 
 /// The columns that a text takes.

@@ -1,0 +1,217 @@
+//! Runs that are over, or under way in another terminal: listed, shown, followed, replayed, exported, taken up again.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+
+use fake_agent::{Script, says, thinks};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use support::{Ran, Running, Test, run_directory};
+
+const DONE: &str = "All done.\n<promise>COMPLETE</promise>";
+
+fn ralph(test: &Test, args: &[&str]) -> Output {
+    test.tool().args(args).output().unwrap()
+}
+
+#[track_caller]
+fn says_of(ran: &Ran, args: &[&str]) -> String {
+    said(&ran.test, args)
+}
+
+#[track_caller]
+fn said(test: &Test, args: &[&str]) -> String {
+    let output = ralph(test, args);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{args:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+fn id(ran: &Ran) -> String {
+    run_directory(&ran.test.workspace()).unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn two_iterations() -> Ran {
+    let first = thinks("A deep thought.").runs_tool("Bash", json!({"command": "ls"})).printing("a file").says("One.");
+    let script = Script::new().dialect(fake_agent::Dialect::Rtf1).iteration(first.uses(10, 5)).iteration(says(DONE));
+    Test::new().prompt("Mend the tests, please.").agent(script).args(&["--transcript", "rtf1"]).run().complete()
+}
+
+#[test]
+fn a_run_is_listed_shown_and_found_by_parts_of_its_id() {
+    let ran = two_iterations();
+    let id = id(&ran);
+    let table = says_of(&ran, &["runs"]);
+    assert!(table.contains(&id) && table.contains("complete") && table.contains("Mend the tests, please."), "{table}");
+    let rows: Value = serde_json::from_str(&says_of(&ran, &["runs", "--json"])).unwrap();
+    assert_eq!((&rows[0]["iterations"], &rows[0]["outcome"]), (&json!(2), &json!("complete")));
+    let letters = id.rsplit('-').next().unwrap();
+    for part in [&id[..], &id[..8], letters] {
+        assert!(says_of(&ran, &["show", part]).contains(&id));
+    }
+    let shown: Value = serde_json::from_str(&says_of(&ran, &["show", "--json"])).unwrap();
+    assert_eq!(shown["iterations"][0]["receipt"]["tools"], 1);
+    assert_eq!(shown["end"]["outcome"], "complete");
+    assert!(says_of(&ran, &["show", "--markdown"]).contains("| 2 | ok |"));
+    let unknown = ralph(&ran.test, &["show", "nothing"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("no run here has the id `nothing`"));
+}
+
+#[test]
+fn logs_show_what_is_asked_for() {
+    let ran = two_iterations();
+    let all = says_of(&ran, &["logs"]);
+    assert!(all.contains("A deep thought.") && all.contains("One.") && all.contains("All done."), "{all}");
+    let second = says_of(&ran, &["logs", "--iteration", "2"]);
+    assert!(!second.contains("One.") && second.contains("All done."), "{second}");
+    let thoughts = says_of(&ran, &["logs", "--tag", "think"]);
+    assert!(thoughts.contains("A deep thought.") && !thoughts.contains("One."), "{thoughts}");
+    let tools = says_of(&ran, &["logs", "--tool", "bash"]);
+    assert!(tools.contains("Bash") && !tools.contains("One."), "{tools}");
+    assert!(says_of(&ran, &["logs", "--raw", "--iteration", "1"]).contains("@@RALPH@@ "));
+    assert!(!ralph(&ran.test, &["logs", "--iteration", "9"]).status.success());
+}
+
+#[test]
+fn a_replay_looks_like_the_run_and_reads_the_raw_bytes_anew() {
+    let ran = two_iterations();
+    assert_eq!(says_of(&ran, &["replay", "--no-delay"]), ran.stdout());
+    assert_eq!(says_of(&ran, &["replay", "--no-delay", "--with-adapter"]), ran.stdout());
+    let journal = std::fs::read_to_string(run_directory(&ran.test.workspace()).unwrap().join("journal.jsonl")).unwrap();
+    assert_eq!(says_of(&ran, &["export", "--to", "jsonl"]), journal);
+}
+
+#[test]
+fn a_run_is_followed_from_another_terminal() {
+    let script = Script::new().iteration(says("First words.").sleeps(1500).says(DONE));
+    let running = Test::new().agent(script).start();
+    running.until("the agent speaks", |running| running.journal().contains("First words."));
+    let followed = said(&running.test, &["logs", "-f"]);
+    assert!(followed.contains("First words.") && followed.contains("All done."), "{followed}");
+    running.wait().complete();
+}
+
+#[test]
+fn files_of_a_run_are_private() {
+    let ran = two_iterations();
+    let mut places = vec![ran.test.workspace().join(".ralph")];
+    while let Some(place) = places.pop() {
+        let mode = std::fs::metadata(&place).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, if place.is_dir() { 0o700 } else { 0o600 }, "{}", place.display());
+        if place.is_dir() {
+            places.extend(std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+}
+
+#[test]
+fn an_export_needs_nothing_and_runs_nothing() {
+    let hostile = "<script>alert(1)</script><img src=\"http://evil.example/x\" onerror=alert(1)>";
+    let ran = Test::new().agent(says(hostile).says(DONE)).run().complete();
+    let page = says_of(&ran, &["export", "--to", "html"]);
+    assert!(page.contains("default-src 'none'") && page.contains("&lt;script&gt;"), "{page}");
+    for forbidden in ["<script", "<img", "<link", "src=\"", "@import", "url("] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    let spans: Value = serde_json::from_str(&says_of(&ran, &["export", "--to", "otlp"])).unwrap();
+    let spans = spans["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+    assert_eq!(spans[0]["name"], "invoke_workflow ralph");
+    assert_eq!(spans[1]["parentSpanId"], spans[0]["spanId"]);
+    assert_eq!(spans[0]["traceId"].as_str().unwrap().len(), 32);
+    assert!(!serde_json::to_string(&spans).unwrap().contains("alert"), "no words of the agent are in spans");
+}
+
+#[test]
+fn cleaning_spares_runs_that_could_go_on() {
+    let ran = two_iterations();
+    let unfinished = ran.test.workspace().join(".ralph/runs/20200101-000000-aaaa");
+    std::fs::create_dir(&unfinished).unwrap();
+    std::fs::write(unfinished.join("journal.jsonl"), "").unwrap();
+    let dry = says_of(&ran, &["clean", "--keep", "0", "--dry-run"]);
+    assert!(dry.contains("would remove") && run_directory(&ran.test.workspace()).is_some());
+    says_of(&ran, &["clean", "--keep", "0"]);
+    assert_eq!(run_directory(&ran.test.workspace()).unwrap(), unfinished);
+    says_of(&ran, &["clean", "--keep", "0", "--unfinished"]);
+    assert!(run_directory(&ran.test.workspace()).is_none());
+}
+
+/// Kills ralph the hard way, in the middle of its second iteration.
+fn killed(script: Script, args: &[&str]) -> Test {
+    let running: Running = Test::new().agent(script).args(args).start();
+    running.until("the second iteration", |running| running.journal().contains("Two begins."));
+    running.signal(Signal::KILL);
+    running.wait().dies_by(9).test
+}
+
+fn three() -> Script {
+    Script::new()
+        .iteration(says("One."))
+        .iteration(says("Two begins.").sleeps(700).says("Two ends."))
+        .iteration(says(DONE))
+}
+
+#[test]
+fn a_killed_run_goes_on_where_it_was() {
+    let test = killed(three(), &["-n", "7"]);
+    assert!(said(&test, &["runs"]).contains("unfinished"));
+    let output = ralph(&test, &["resume"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ran = Ran { test, output };
+    let ends: Vec<Value> = ran.facts("iteration_end").iter().map(|end| end["iteration"].clone()).collect();
+    assert_eq!(ends, [1, 2, 3], "the first is not repeated, the second is");
+    assert_eq!(ran.facts("iteration_start").last().unwrap()["of"], 7, "the same settings");
+    assert!(ran.heard(2).contains("interrupted in the middle of iteration 2"), "{}", ran.heard(2));
+    let again = ralph(&ran.test, &["resume"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("is complete"));
+}
+
+#[test]
+fn a_limited_run_goes_on_when_it_is_allowed_more() {
+    let script = Script::new().iteration(says("One.")).iteration(says("Two.")).iteration(says(DONE));
+    let ran = Test::new().agent(script).args(&["-n", "2"]).run().exits(5);
+    let refused = ralph(&ran.test, &["resume"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has used up its 2 iterations"));
+    let output = ralph(&ran.test, &["resume", "-n", "5"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ran { test: ran.test, output }.after_iterations(3);
+}
+
+fn git(directory: &Path, args: &[&str]) {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+    let output = std::process::Command::new("git").args(identity).args(args).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_tree_that_moved_away_is_not_worked_on() {
+    let script = Script::new()
+        .iteration(says("One.").writes_file("a.txt", "a").commits("add a"))
+        .iteration(says("Two begins.").sleeps(700))
+        .iteration(says(DONE));
+    let test = Test::new().agent(script);
+    git(&test.workspace(), &["init", "-q"]);
+    git(&test.workspace(), &["config", "user.name", "t"]);
+    git(&test.workspace(), &["config", "user.email", "t@example.com"]);
+    git(&test.workspace(), &["commit", "-q", "--allow-empty", "-m", "first"]);
+    let running = test.start();
+    running.until("the second iteration", |running| running.journal().contains("Two begins."));
+    running.signal(Signal::KILL);
+    let test = running.wait().dies_by(9).test;
+    assert!(said(&test, &["diff", &id_of(&test), "1"]).contains("+++ b/a.txt"));
+    git(&test.workspace(), &["reset", "-q", "--hard", "HEAD~1"]);
+    let refused = ralph(&test, &["resume"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("moved away"), "{refused:?}");
+    assert!(ralph(&test, &["resume", "--force"]).status.success());
+}
+
+fn id_of(test: &Test) -> String {
+    run_directory(&test.workspace()).unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+}
