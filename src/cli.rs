@@ -100,14 +100,41 @@ pub enum Command {
     Completions(Completions),
     /// Print the manual page, or write all of them to a directory
     Man(Man),
+    /// Evaluate jq programs for drivers and agent scripts.
+    #[command(hide = true)]
+    JqService(JqService),
     /// Play the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,
 }
 
+/// `ralph jq-service`.
+#[derive(Debug, Args)]
+pub struct JqService {
+    /// How it is asked.
+    #[arg(value_enum)]
+    pub mode: JqMode,
+
+    /// The arguments of the tool.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<String>,
+}
+
+/// How the jq service is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JqMode {
+    /// Framed calls on standard input.
+    Serve,
+    /// One call, like the tool itself.
+    Run,
+    /// Each line of standard input by itself; a line that is no JSON is shown as it is.
+    Lines,
+}
+
 /// `ralph run`.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
 pub struct Run {
     /// The prompt, as words; `-` reads it from standard input. Default: the file `PROMPT.md`, then
     /// `.ralph/PROMPT.md`.
@@ -118,8 +145,8 @@ pub struct Run {
     #[arg(short = 'P', long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
 
-    /// The agent to run: a name that `ralph agents` shows, `auto` for the first that is installed, or `custom` for the
-    /// command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
+    /// The agent to run: a name that `ralph agents` shows, `driver:NAME`, `script:NAME` or the path of such a file, `auto`
+    /// for the first that is installed, or `custom` for the command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
@@ -204,6 +231,18 @@ pub struct Run {
     #[arg(long, value_name = "HOW", value_parser = session)]
     pub session: Option<SessionChoice>,
 
+    /// Start a fresh session each time, also where the driver contract would go on with the last one.
+    #[arg(long, conflicts_with = "session")]
+    pub no_continue: bool,
+
+    /// Show a driver's output as it comes, which is what happens anyway where the driver can.
+    #[arg(long, conflicts_with = "no_live")]
+    pub live: bool,
+
+    /// Use a driver's plain command, and show its output with ralph's own view.
+    #[arg(long)]
+    pub no_live: bool,
+
     /// Agents that take over while the chosen one is limited or locked out.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub fallback: Vec<String>,
@@ -254,6 +293,31 @@ pub struct Agents {
 pub enum AgentsAction {
     /// Show one agent: its definition, and its command lines ready to paste
     Show(Show),
+    /// Write the skeleton of a driver or an agent script
+    New(New),
+    /// Put a driver or an agent script through its contract, with a fake command instead of the agent
+    Check(Check),
+}
+
+/// `ralph agents new`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct New {
+    /// A driver: hooks that build a command line; written to `.ralph/drivers/NAME.sh`.
+    #[arg(long, value_name = "NAME")]
+    pub driver: Option<String>,
+
+    /// An agent script: functions that run the agent; written to `.ralph/agents/NAME.sh`.
+    #[arg(long, value_name = "NAME")]
+    pub script: Option<String>,
+}
+
+/// `ralph agents check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// A name, `driver:NAME`, `script:NAME`, or the path of a file.
+    #[arg(value_name = "NAME")]
+    pub name: String,
 }
 
 /// `ralph agents show`.

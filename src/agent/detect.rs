@@ -86,8 +86,13 @@ pub fn locate(definition: &Definition, options: Options, workspace: &Path) -> (A
             THIS_PROGRAM => std::env::current_exe().unwrap_or_else(|_| process::own_program()).into(),
             name => name.into(),
         };
-        let agent =
-            Agent { definition: definition.clone(), options: options.clone(), program, leading: leading.to_vec() };
+        let agent = Agent {
+            definition: definition.clone(),
+            options: options.clone(),
+            program,
+            leading: leading.to_vec(),
+            foreign: None,
+        };
         let found = process::check(&version_call(&agent, workspace));
         match (&found, &first) {
             (Ok(_), _) => return (agent, found),
@@ -102,7 +107,7 @@ pub fn locate(definition: &Definition, options: Options, workspace: &Path) -> (A
         let program = definition.id.clone().into();
         let error = StartError::NotFound { program, nearest: Vec::new() };
         let program = definition.id.clone().into();
-        (Agent { definition: definition.clone(), options, program, leading: Vec::new() }, Err(error))
+        (Agent { definition: definition.clone(), options, program, leading: Vec::new(), foreign: None }, Err(error))
     })
 }
 

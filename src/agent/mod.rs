@@ -2,14 +2,21 @@
 //!
 //! This room knows nothing of what an agent prints. It starts nothing but probes: `agent --version`.
 
+pub mod bridge;
 mod catalog;
+pub mod conformance;
 mod custom;
 pub mod definition;
 mod detect;
+pub mod driver;
+pub mod foreign;
 mod help;
 mod invocation;
+pub mod jq;
+pub mod jq_service;
 mod question;
 pub mod schema;
+pub mod script;
 mod version;
 
 use std::ffi::OsString;
@@ -18,6 +25,7 @@ pub use catalog::{Catalog, Entry, Source};
 pub use custom::custom;
 pub use definition::{By, Definition, PromptForm};
 pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
+pub use foreign::{Contract, Foreign, Live};
 pub use help::{Flags, flags};
 pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn};
 pub use question::{Answer, PATIENCE, ask};
@@ -34,6 +42,8 @@ pub struct Agent {
     pub program: OsString,
     /// What stands before all other arguments, as in `npx PACKAGE`.
     pub leading: Vec<String>,
+    /// The bash file that it is, when it is one.
+    pub foreign: Option<Foreign>,
 }
 
 /// What the user wants of an agent.

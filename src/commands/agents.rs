@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::choose::{catalog, choose, options, passed_over, still_waiting};
+use super::plugins::{self, Plugin};
 use super::run::working_directory;
 use super::runtime;
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
@@ -22,16 +23,29 @@ pub fn run(args: &Agents) -> Result<u8, UserError> {
     for warning in file.warnings.iter().chain(&catalog.warnings()) {
         let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }
+    let mut code = 0;
     let text = match &args.action {
         Some(AgentsAction::Show(show)) => self::show(show, &catalog, &file, &workspace)?,
+        Some(AgentsAction::New(new)) => plugins::new(new, &workspace)?,
+        Some(AgentsAction::Check(check)) => {
+            process::protect(process::own_program());
+            let (report, status) = plugins::check(check, &file.layer.settle(), &workspace)?;
+            code = status;
+            report
+        }
         None => {
             let rows = list(&catalog, &file, &workspace)?;
-            if args.json { pretty(&Value::Array(rows.iter().map(Row::json).collect())) } else { table(&rows) }
+            let plugins = plugins::all(&file.layer.clone().settle(), &workspace)?;
+            if args.json {
+                pretty(&Value::Array(rows.iter().map(Row::json).chain(plugins.iter().map(Plugin::json)).collect()))
+            } else {
+                table(rows.iter().map(Row::cells).chain(plugins.iter().map(Plugin::cells)))
+            }
         }
     };
     // Nobody may be left to read it.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(0)
+    Ok(code)
 }
 
 /// One agent as this machine has it.
@@ -136,9 +150,9 @@ fn sessions(definition: &Definition) -> Vec<&'static str> {
     kinds.into_iter().filter(|(_, form)| form.is_some()).map(|(name, _)| name).collect()
 }
 
-fn table(rows: &[Row<'_>]) -> String {
+fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
     let head = ["AGENT", "VERSION", "DIALECT", "SESSIONS", "AUTH", "AUTO", "PATH"].map(str::to_owned);
-    let lines: Vec<[String; 7]> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
+    let lines: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..7).map(width).collect();
     let line = |cells: &[String; 7]| {

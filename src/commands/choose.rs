@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::runtime;
+use super::{foreign, runtime};
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
     self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
@@ -37,6 +37,9 @@ pub fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, UserError>
 pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Chosen, UserError> {
     let wishes = |name: &str| options(settings, &file.adapter(name));
     let catalog = catalog(workspace, file)?;
+    if let Some(chosen) = foreign::choose(settings, &wishes, &catalog, workspace)? {
+        return Ok(chosen);
+    }
     let asked = &settings.agent.origin;
     let mut notices = [catalog.warnings(), strangers(&catalog, file)].concat();
     let custom = |argv: &[String], prompt, origin: &Origin, notices| {

@@ -11,13 +11,16 @@ mod doctor;
 mod dry_run;
 mod export;
 mod find;
+mod foreign;
 mod hats;
 mod init;
+mod jq_service;
 mod logs;
 mod looks;
 mod man;
 mod perform;
 mod planning;
+mod plugins;
 mod prompt;
 mod replay;
 mod resume;
@@ -28,6 +31,7 @@ mod show;
 mod stats;
 mod steer;
 mod translate;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -69,6 +73,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Schema(args) => Ok(schema::run(&args)),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::JqService(args) => Ok(jq_service::run(&args)),
         Command::DemoAgent => demo_agent::run(),
     };
     match result {

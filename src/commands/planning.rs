@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::choose::{Chosen, choose};
+use super::foreign;
 use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
@@ -63,8 +64,10 @@ pub fn plan_from(
     workspace: PathBuf,
     task: Task,
 ) -> Result<Planned, UserError> {
-    let mut settings = layers.over(file.layer.clone()).settle();
-    let Chosen { agent, source: defined_by, why, notices: told } = choose(&settings, &file, &workspace)?;
+    let said = layers.over(file.layer.clone());
+    let Chosen { agent, source: defined_by, why, notices: told } = choose(&said.clone().settle(), &file, &workspace)?;
+    // What the configuration of another loop says comes after the user's own words.
+    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
@@ -242,7 +245,11 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
         max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
         max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
         no_progress: args.no_progress.map(|count| Setting::new(OrOff(count), flag("--no-progress"))),
-        session: args.session.map(|session| Setting::new(session, flag("--session"))),
+        session: match (args.session, args.no_continue) {
+            (Some(session), _) => Some(Setting::new(session, flag("--session"))),
+            (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),
+            (None, false) => None,
+        },
         fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
         agent,
         command,
@@ -251,6 +258,11 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
         effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
         tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
         transcript,
+        live: match (args.live, args.no_live) {
+            (true, _) => Some(Setting::new(true, flag("--live"))),
+            (false, true) => Some(Setting::new(false, flag("--no-live"))),
+            (false, false) => None,
+        },
         pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),

@@ -16,6 +16,7 @@ cli:
   tools: [Read, 'Bash(git *)']
   pty: true
   leave_running: true
+  live: false
 event_loop:
   prompt_file: notes/P.md
   completion_promise: \"ALL 'GREEN' # now\"

@@ -4,6 +4,7 @@
 //! commands import this room: the rooms below are handed what they need.
 
 mod adapter;
+pub mod bash_config;
 mod command;
 mod document;
 mod environment;
@@ -11,10 +12,12 @@ mod file;
 mod judgement;
 mod legacy;
 mod origin;
+pub mod ralphrc;
 mod reading;
 mod schema;
 mod settings;
 mod table;
+mod trust;
 mod value;
 
 pub use adapter::Adapter;
@@ -28,4 +31,5 @@ pub use reading::Reading;
 pub use schema::{DRAFT, schema};
 pub use settings::{Layer, Settings};
 pub use table::{Key, Row};
+pub use trust::Trust;
 pub use value::{OneLine, SettingValue};

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub enum Origin {
     /// Built in.
     Default,
+    /// What the contract of a driver or an agent script says when nobody says anything.
+    Contract(&'static str),
     /// A configuration file.
     File {
         /// Which.
@@ -24,6 +26,7 @@ impl std::fmt::Display for Origin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
+            Self::Contract(name) => write!(formatter, "the {name} contract"),
             Self::File { path, line } => write!(formatter, "{}:{line}", path.display()),
             Self::Environment(name) => write!(formatter, "environment variable `{name}`"),
             Self::Flag(name) => write!(formatter, "`{name}`"),

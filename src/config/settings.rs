@@ -9,6 +9,7 @@ use super::command::{Program, PromptMode};
 use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
 use super::origin::{Origin, Setting};
 use super::table::layer;
+use super::trust::Trust;
 use super::value::OneLine;
 use crate::run::budget::Pricing;
 use crate::run::decide::Permission;
@@ -65,6 +66,8 @@ settings! {
     "cli.tools" tools: Vec<String> = Vec::new();
     /// Whether the agent gets a terminal instead of pipes.
     "cli.pty" pty: bool = false;
+    /// Whether a driver's output is shown as it comes, where the driver can.
+    "cli.live" live: bool = true;
     /// Whether processes that an agent leaves behind go on.
     "cli.leave_running" leave_running: bool = false;
     /// Where the prompt is when none is given; unset: `PROMPT.md`, then `.ralph/PROMPT.md`.
@@ -111,6 +114,8 @@ settings! {
     "completion.match" completion_match: Match = Match::LastLine;
     /// What the agent's output is: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
     "transcript" transcript: Choice = Choice::Auto;
+    /// Whether drivers and agent scripts of a repository run without a question: `always`, or `ask` the first time and after each change. Read from your own configuration too (`~/.config/ralph/ralph.yml`), where a repository cannot change it.
+    "trust" trust: Trust = Trust::Always;
     /// The most time for one iteration; 0: no limit. `adapters.NAME.timeout` wins over it.
     "limits.timeout" timeout: Duration = Duration::from_secs(3600);
     /// The longest silence of an agent that also uses no CPU; 0: no limit.

@@ -96,6 +96,16 @@ pub enum Fact {
         /// The session it goes on with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resumes: Option<String>,
+        /// True when a display of the agent's own is shown instead of its events.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        display: bool,
+    },
+    /// What the agent's own display shows.
+    Display {
+        /// In which iteration.
+        iteration: u32,
+        /// Text for people.
+        text: String,
     },
     /// What the agent said to the loop.
     Signal {

@@ -277,6 +277,7 @@ mod tests {
                 agent: None,
                 hat: None,
                 resumes: None,
+                display: false,
             };
             let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };
             let event = Event::text(Tag::Ai, "words");

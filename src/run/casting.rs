@@ -126,6 +126,8 @@ impl<'p> Looping<'p> {
                 Session::Resume(id) | Session::Fork(id) => Some(id.clone()),
                 Session::New | Session::Given(_) => None,
             },
+            remarks: role.into_iter().chain(remarks).collect(),
+            display: None,
         })
     }
 }

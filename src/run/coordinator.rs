@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::budget::Calls;
 use super::casting::Cast;
+use super::contract::{Contracts, Output, Stage};
 use super::control::{Command, Inbox};
 use super::decide::{self, Report, Verdict, decide};
 use super::iteration::{Ears, Halt, Played, told};
@@ -52,6 +53,7 @@ pub async fn run(
         tree: Snapshot::default(),
         first_tree: Snapshot::default(),
         question: None,
+        contracts: Contracts::default(),
     };
     looping.open(recorder)?;
     let result = looping.turn(recorder, &mut interrupts).await;
@@ -67,6 +69,7 @@ pub async fn run(
         (None, None) => outcome.exit_code(),
     };
     let closed = looping.close(recorder, outcome, &reason, code);
+    looping.contracts.close(outcome, &reason).await;
     match error {
         Some(error) => Err(error),
         None => closed.map(|()| Finished { outcome, reason, interrupt }),
@@ -102,6 +105,8 @@ pub(super) struct Looping<'p> {
     pub(super) first_tree: Snapshot,
     /// What the agent asks a person.
     pub(super) question: Option<String>,
+    /// The drivers and scripts that were loaded.
+    pub(super) contracts: Contracts,
 }
 
 impl<'p> Looping<'p> {
@@ -156,9 +161,15 @@ impl<'p> Looping<'p> {
             self.read_prompt(recorder)?;
             let cast = self.cast(recorder)?;
             self.calls.add(self.elapsed());
-            let iteration = self.iteration(&cast)?;
-            let ears = Ears { interrupts, inbox: &mut self.inbox, orders: &mut self.memory.orders };
+            let mut iteration = self.iteration(&cast)?;
+            let agent = &self.plan.crew[cast.worker].agent;
+            let (prompt, plan_file) = (&self.plan.prompt, self.plan.plan_file.clone());
+            let stage = Stage { agent, prompt, environment: self.environment(&cast), plan_file };
+            self.contracts.prepare(stage, &mut iteration, recorder, interrupts).await?;
+            let output = Output::of(&iteration);
+            let ears = Ears { interrupts: &mut *interrupts, inbox: &mut self.inbox, orders: &mut self.memory.orders };
             let mut played = iteration.play(recorder, ears).await?;
+            self.contracts.conclude(agent, &mut played, output, recorder, interrupts).await?;
             self.hear(recorder)?;
             self.suspended += played.suspended;
             self.memory.remarks.clear();

@@ -1,4 +1,5 @@
-//! An external adapter: a command that reads an agent's raw output and prints RTF1.
+//! A command that reads an agent's raw output: an external adapter that prints RTF1, or the display of a driver or an
+//! agent script.
 //!
 //! It works beside the agent and never holds it up: it is fed from the raw file on disk, at its own pace, so that
 //! memory stays flat. When it stops reading, it is given up, and the raw file still has every byte.
@@ -27,9 +28,10 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How much is given at once.
 const CHUNK: usize = 64 * 1024;
 
-/// A running adapter command.
+/// A running command.
 pub struct Filter {
     name: String,
+    role: Role,
     process: Process,
     input: Option<pipe::Sender>,
     /// The agent's raw output.
@@ -40,9 +42,48 @@ pub struct Filter {
     /// The agent has ended: there will be no more.
     complete: bool,
     chunk: Vec<u8>,
+    /// How much of the chunk is not the agent's output.
+    added: usize,
+    /// The agent's last line has no end, and the command needs one.
+    unended: bool,
     /// When patience ends.
     deadline: Instant,
     done: bool,
+    partial: Partial,
+}
+
+/// Text that comes in pieces: a character that is cut in two waits for its rest.
+#[derive(Default)]
+struct Partial(Vec<u8>);
+
+impl Partial {
+    fn take(&mut self, bytes: &[u8]) -> String {
+        self.0.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&self.0) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.0.len(),
+        };
+        let rest = self.0.split_off(whole);
+        String::from_utf8_lossy(&std::mem::replace(&mut self.0, rest)).into_owned()
+    }
+}
+
+/// What the command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// What it prints is what the agent said: without it nobody knows.
+    Adapter,
+    /// What it prints is for people.
+    Display,
+}
+
+/// A display: what to run, and what it reads before the agent's output.
+#[derive(Debug)]
+pub struct Display {
+    /// What to run.
+    pub invocation: Invocation,
+    /// What it reads first.
+    pub state: Vec<u8>,
 }
 
 /// What the command did.
@@ -50,6 +91,8 @@ pub struct Filter {
 pub enum Did {
     /// It printed RTF1.
     Printed(Vec<u8>),
+    /// A display has text for people.
+    Shown(String),
     /// It says something to a person, or something is wrong with it.
     Event(Event),
     /// It took some bytes.
@@ -65,8 +108,18 @@ impl Filter {
 
     /// Starts the command in the workspace; it will be given what is written to `raw`.
     pub fn start(argv: &[String], workspace: &Path, raw: &Path) -> Result<Self, UserError> {
+        Self::connect(Role::Adapter, Display { invocation: invocation(argv, workspace)?, state: Vec::new() }, raw)
+    }
+
+    /// Starts a display; it will be given what is written to `raw`.
+    pub fn display(display: Display, raw: &Path) -> Result<Self, UserError> {
+        Self::connect(Role::Display, display, raw)
+    }
+
+    fn connect(role: Role, display: Display, raw: &Path) -> Result<Self, UserError> {
         let broken =
             |error: std::io::Error| UserError::failed(format!("cannot connect the transcript command: {error}"));
+        let Display { invocation, state } = display;
         let raw = File::open(raw).map_err(broken)?;
         // An iteration that is tried again appends to the same file.
         let start = raw.metadata().map_err(broken)?.len();
@@ -75,21 +128,25 @@ impl Filter {
         rustix::io::ioctl_fionbio(&writer, true).map_err(|error| broken(error.into()))?;
         let input = pipe::Sender::from_owned_fd(writer).map_err(broken)?;
         let stdin = Stdin::From(Arc::new(OwnedFd::from(reader)));
-        let invocation = Invocation { stdin, ..invocation(argv, workspace)? };
+        let invocation = Invocation { stdin, ..invocation };
         let name = invocation.program.to_string_lossy().into_owned();
         let clocks = Clocks { startup: None, idle: None, total: None, ..Clocks::default() };
         let process = process::start(invocation, clocks).map_err(|error| of_the_command(&error))?;
         Ok(Self {
             name,
+            role,
             process,
             input: Some(input),
             raw,
             available: start,
             given: start,
             complete: false,
-            chunk: Vec::new(),
+            added: state.len(),
+            unended: false,
+            chunk: state,
             deadline: Instant::now() + PATIENCE,
             done: false,
+            partial: Partial::default(),
         })
     }
 
@@ -106,6 +163,14 @@ impl Filter {
         self.more(bytes);
         self.complete = true;
         self.deadline = Instant::now() + LAST_WORDS;
+        let mut last = [b'\n'];
+        // A shell does not read a last line without its end.
+        if self.role == Role::Display
+            && self.raw.read_at(&mut last, self.available.saturating_sub(1)).is_ok()
+            && last != *b"\n"
+        {
+            self.unended = true;
+        }
         self.close_when_given();
     }
 
@@ -128,21 +193,28 @@ impl Filter {
     }
 
     async fn work(&mut self) -> Did {
-        let waiting = self.input.is_some() && self.given < self.available;
-        if waiting && self.chunk.is_empty() {
+        if self.chunk.is_empty() && self.given < self.available {
             self.chunk.resize(CHUNK, 0);
             let count = self.raw.read_at(&mut self.chunk, self.given).unwrap_or(0);
             self.chunk.truncate(count);
+        } else if self.chunk.is_empty() && std::mem::take(&mut self.unended) {
+            self.chunk.push(b'\n');
+            self.added = 1;
         }
+        let waiting = self.input.is_some() && !self.chunk.is_empty();
         // Without anything to read, only the end has a time.
         let bounded = waiting || (self.complete && self.input.is_none());
         let Self { process, input, chunk, deadline, .. } = self;
         let step = tokio::select! {
             output = process.next() => match output {
+                Output::Bytes { from: Stream::Stdout, bytes } if self.role == Role::Display => {
+                    return Did::Shown(self.partial.take(bytes));
+                }
                 Output::Bytes { from: Stream::Stdout, bytes } => return Did::Printed(bytes.to_vec()),
                 Output::Bytes { bytes, .. } => {
                     let text = crate::transcript::strip_ansi(&String::from_utf8_lossy(bytes)).trim_end().to_owned();
-                    return Did::Event(Known::Warning { message: format!("transcript command: {text}") }.into());
+                    let who = self.role.name();
+                    return Did::Event(Known::Warning { message: format!("{who}: {text}") }.into());
                 }
                 Output::Ended(ended) => Step::Ended(ended),
             },
@@ -155,9 +227,14 @@ impl Filter {
     fn after(&mut self, step: Step) -> Did {
         match step {
             Step::Written(Ok(count)) => {
-                self.given += count as u64;
+                let added = count.min(self.added);
+                self.added -= added;
+                self.given += (count - added) as u64;
                 self.chunk.drain(..count);
-                self.deadline = Instant::now() + if self.complete { LAST_WORDS } else { PATIENCE };
+                // What is for people must not keep the run waiting.
+                if !self.complete || self.role == Role::Adapter {
+                    self.deadline = Instant::now() + if self.complete { LAST_WORDS } else { PATIENCE };
+                }
                 self.close_when_given();
                 Did::Took
             }
@@ -190,17 +267,30 @@ impl Filter {
 
     /// Closing its input is the end of file that it waits for.
     fn close_when_given(&mut self) {
-        if self.complete && self.given >= self.available && self.input.take().is_some() {
+        let all = self.given >= self.available && self.chunk.is_empty() && !self.unended;
+        if self.complete && all && self.input.take().is_some() && self.role == Role::Adapter {
             self.deadline = Instant::now() + LAST_WORDS;
         }
     }
 
     fn trouble(&self, what: &str) -> Did {
-        let message = format!("the transcript command `{}` {what}; the raw file has the agent's output", self.name);
+        let message = format!("the {} `{}` {what}; the raw file has the agent's output", self.role.name(), self.name);
+        if self.role == Role::Display {
+            return Did::Event(Known::Warning { message }.into());
+        }
         let class = FailureClass::Config;
         Did::Event(
             Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None }.into(),
         )
+    }
+}
+
+impl Role {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Adapter => "transcript command",
+            Self::Display => "display",
+        }
     }
 }
 

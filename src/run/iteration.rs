@@ -7,7 +7,7 @@ use jiff::Zoned;
 
 use super::control::{Command, Inbox, Orders};
 use super::decide::Report;
-use super::filter::{Did, Filter};
+use super::filter::{Did, Display, Filter};
 use super::interrupt::{Action, Came, Interrupts};
 use super::judge::judge;
 use super::reading::Reading;
@@ -51,6 +51,10 @@ pub struct Iteration<'a> {
     pub hat: Option<String>,
     /// The session it goes on with.
     pub resumes: Option<String>,
+    /// What the agent hears beside the user's words; they are part of the prompt already.
+    pub remarks: Vec<String>,
+    /// What shows the output instead of ralph itself.
+    pub display: Option<Display>,
 }
 
 /// Who can speak to an iteration under way.
@@ -87,6 +91,10 @@ pub struct Played {
     pub work: Option<u64>,
     /// True when the agent did or said anything at all.
     pub answered: bool,
+    /// How its process ended.
+    pub process: Ended,
+    /// True when a failure is only assumed, because the dialect's terminal event did not come.
+    pub assumed: bool,
 }
 
 /// Leaves at once: the third Unix signal.
@@ -112,10 +120,12 @@ impl Iteration<'_> {
         if let Some(prompt) = self.context.prompts.first() {
             recorder.prompt(self.number, prompt)?;
         }
+        let output = Raw::stdout(&self.raw, self.number);
         let mut filter = match self.transcript {
-            Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &Raw::stdout(&self.raw, self.number))?),
+            Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &output)?),
             Selected::Dialect(_) | Selected::Auto(_) => None,
         };
+        let mut display = self.display.map(|display| Filter::display(display, &output)).transpose()?;
         let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
         let left_running = self.invocation.leave_running;
         let mut process =
@@ -125,6 +135,7 @@ impl Iteration<'_> {
             of: self.of,
             pid: Some(process.pid()),
             prompt_bytes: self.prompt_bytes,
+            display: display.is_some(),
             agent: Some(self.agent.to_owned()),
             hat: self.hat.clone(),
             resumes: self.resumes.clone(),
@@ -133,26 +144,30 @@ impl Iteration<'_> {
         let mut interrupted = false;
         let mut suspended = Duration::ZERO;
         let mut ended = None;
-        while ended.is_none() || !Filter::is_done(filter.as_ref()) {
+        while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
             let next = tokio::select! {
                 biased;
                 came = interrupts.next() => Next::Came(came),
                 output = process.next(), if ended.is_none() => match output {
                     Output::Bytes { from, bytes } => {
                         let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
-                        match (&mut filter, from) {
-                            (Some(filter), Stream::Stdout) => filter.more(written),
-                            _ => reading.push(from, bytes, &mut events),
+                        let is_told = from == Stream::Stdout;
+                        let readers = filter.iter_mut().chain(&mut display).filter(|_| is_told);
+                        readers.for_each(|reader| reader.more(written));
+                        if filter.is_none() || !is_told {
+                            reading.push(from, bytes, &mut events);
                         }
                         Next::Read(from)
                     }
                     Output::Ended(ended) => Next::Ended(ended),
                 },
                 did = Filter::next(&mut filter) => Next::Filtered(did),
+                did = Filter::next(&mut display) => Next::Filtered(did),
                 command = inbox.next() => Next::Told(command),
             };
             match next {
                 Next::Read(from) => record(recorder, self.number, from, &mut events)?,
+                Next::Filtered(Did::Shown(text)) => recorder.fact(Fact::Display { iteration: self.number, text })?,
                 Next::Filtered(did) => {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events)?;
@@ -171,15 +186,10 @@ impl Iteration<'_> {
                 Next::Came(Came::Resized) => drop(process.resize(process::terminal_size())),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;
-                    let done = match action {
-                        Action::Ask => "asked the agent to stop",
-                        Action::Kill => "killed the agent",
-                        Action::Leave => "left at once",
-                    };
                     let unix_signal = interrupt.name().to_owned();
-                    recorder.fact(Fact::Interrupt { unix_signal, action: done.to_owned() })?;
+                    recorder.fact(Fact::Interrupt { unix_signal, action: action.done().to_owned() })?;
                     match action {
-                        _ if ended.is_some() => filter.iter_mut().for_each(Filter::kill),
+                        _ if ended.is_some() => filter.iter_mut().chain(&mut display).for_each(Filter::kill),
                         Action::Ask => process.stop(StopReason::Asked),
                         Action::Kill => process.kill(),
                         Action::Leave => return Err(Halt::Leave),
@@ -188,7 +198,7 @@ impl Iteration<'_> {
                 Next::Ended(how) => {
                     ended = Some(how);
                     let written = raw.finish().map_err(|error| unrecorded(&error))?;
-                    filter.iter_mut().for_each(|filter| filter.complete(written));
+                    filter.iter_mut().chain(&mut display).for_each(|filter| filter.complete(written));
                 }
             }
             if reading.tally.turn_end.is_some() {
@@ -202,14 +212,13 @@ impl Iteration<'_> {
             record(recorder, self.number, from, &mut rest)?;
         }
         let mut played = played(self.number, reading, &ended, interrupted);
-        played.suspended = suspended;
         played.receipt.left_running = left_running;
         played.receipt.agent = self.agent.to_owned();
         played.receipt.hat = self.hat;
         played.receipt.resumed = self.resumes.is_some();
         played.report.resumed = self.resumes.is_some();
         played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
-        Ok(played)
+        Ok(Played { suspended, ..played })
     }
 }
 
@@ -233,7 +242,7 @@ fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
     match did {
         Did::Printed(bytes) => reading.push(Stream::Stdout, &bytes, events),
         Did::Event(event) => reading.add(event, events),
-        Did::Took => {}
+        Did::Shown(_) | Did::Took => {}
     }
 }
 
@@ -252,8 +261,13 @@ fn suspend(process: &mut Process) -> Duration {
 
 fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Played {
     let authority = reading.authority();
-    let (tally, mut heard, stall) = reading.end();
+    let (tally, mut heard, stall, status) = reading.end();
     let signal = heard.signal.take();
+    let signal = match status {
+        Some(block) => block.over(signal),
+        None => signal,
+    };
+    let assumed = tally.assumed;
     let answered = tally.answered || tally.tools > 0;
     let judgement = judge(&tally, authority, ended, &Zoned::now());
     let receipt = Receipt {
@@ -280,5 +294,14 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Pl
         denied: tally.denied,
         ..Report::default()
     };
-    Played { report, receipt, suspended: Duration::ZERO, heard, work: stall.work(), answered }
+    Played {
+        report,
+        receipt,
+        suspended: Duration::ZERO,
+        heard,
+        work: stall.work(),
+        answered,
+        process: ended.clone(),
+        assumed,
+    }
 }

@@ -5,6 +5,7 @@
 mod bench;
 pub mod budget;
 mod casting;
+mod contract;
 pub mod control;
 mod coordinator;
 pub mod decide;

@@ -8,6 +8,7 @@ use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Tag, Us
 use crate::process::{Exit, Line, Lines};
 use crate::signals::promise::{Heard, Rule, Watch};
 use crate::signals::stall::Stall;
+use crate::signals::status_block::{self, StatusBlock};
 use crate::transcript::{Adapter, Context, PLAIN, RTF1, Selected, auto};
 
 /// More plain lines than this in one burst are a flood.
@@ -79,6 +80,8 @@ pub struct Tally {
     pub denied: Vec<String>,
     /// True when the agent said something in its own words.
     pub answered: bool,
+    /// True when no terminal event came, so that a failure is only assumed from its absence.
+    pub assumed: bool,
 }
 
 /// One iteration's reader.
@@ -88,6 +91,7 @@ pub struct Reading {
     messages: Messages,
     watch: Watch,
     stall: Stall,
+    status: status_block::Watch,
     switched: bool,
     line_cap: usize,
     stdout: Lines,
@@ -110,6 +114,7 @@ impl Reading {
             messages,
             watch: Watch::new(rule.clone(), messages),
             stall: Stall::default(),
+            status: status_block::Watch::default(),
             switched: false,
             line_cap,
             stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
@@ -173,6 +178,7 @@ impl Reading {
             // Made up at the end of the stream: no word of the agent, so that the exit code decides.
             self.tally.turn_end = None;
         }
+        self.tally.assumed = turn_end.is_none() && self.tally.turn_end.is_some();
         rest
     }
 
@@ -182,8 +188,8 @@ impl Reading {
     }
 
     /// What it all came to.
-    pub fn end(self) -> (Tally, Heard, Stall) {
-        (self.tally, self.watch.end(), self.stall)
+    pub fn end(self) -> (Tally, Heard, Stall, Option<StatusBlock>) {
+        (self.tally, self.watch.end(), self.stall, self.status.end())
     }
 
     /// The output speaks another dialect: its messages, and its authority, are that one's. The adapter says so, not an
@@ -203,6 +209,7 @@ impl Reading {
             if from == Stream::Stdout {
                 self.watch.see(event);
                 self.stall.see(event, self.messages);
+                self.status.see(event);
             }
             self.tally.see(from, event);
         }

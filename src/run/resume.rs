@@ -56,7 +56,16 @@ mod tests {
     }
 
     fn start(iteration: u32) -> Fact {
-        Fact::IterationStart { iteration, of: 9, pid: None, prompt_bytes: 0, agent: None, hat: None, resumes: None }
+        Fact::IterationStart {
+            iteration,
+            of: 9,
+            pid: None,
+            prompt_bytes: 0,
+            agent: None,
+            hat: None,
+            resumes: None,
+            display: false,
+        }
     }
 
     fn end(iteration: u32) -> Fact {

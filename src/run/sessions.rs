@@ -120,7 +120,7 @@ mod tests {
 
     fn agent(id: &str) -> Agent {
         let definition = Catalog::built_in().unwrap().find(id).unwrap().definition.clone();
-        Agent { program: id.into(), leading: Vec::new(), options: Options::default(), definition }
+        Agent { program: id.into(), leading: Vec::new(), options: Options::default(), definition, foreign: None }
     }
 
     const RESUME: Policy = Policy::Resume { until: Some(60), expires: Duration::from_secs(3600) };

@@ -1,10 +1,12 @@
 //! What events mean to the loop. Pure: no I/O, no clock.
 
 pub mod appeal;
+pub mod denial;
 pub mod markdown;
 pub mod plan;
 pub mod promise;
 pub mod stall;
+pub mod status_block;
 pub mod topics;
 
 use serde::{Deserialize, Serialize};

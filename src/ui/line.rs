@@ -7,7 +7,7 @@ use super::callouts::{Gathered, action, outcome};
 use super::style::{Glyphs, Ink, Palette};
 use super::text::{cut, harmless, wrap};
 use super::{View, figures};
-use crate::event::{Event, Known, Meta, Tag};
+use crate::event::{Event, Known, Meta, Stream, Tag};
 use crate::journal::{Body, CheckResult, Fact, Outcome, Record};
 use crate::signals::Signal;
 
@@ -41,6 +41,8 @@ pub struct LineView<W: Write> {
     /// A tool that has started and is not shown yet: one line is enough when it ends soon.
     started: Option<String>,
     unparsed_told: bool,
+    /// The agent's own display is shown instead of its events.
+    own_display: bool,
     run: String,
     status: Status,
 }
@@ -91,6 +93,7 @@ impl<W: Write> LineView<W> {
             gathered: Gathered::default(),
             started: None,
             unparsed_told: false,
+            own_display: false,
             run: String::new(),
             status,
         };
@@ -278,7 +281,29 @@ impl<W: Write> LineView<W> {
         self.system(&text, ink)
     }
 
+    /// An event whose text another display shows: only what it adds up to is taken, and what went wrong is told.
+    fn count(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Text { tag: Tag::Think, text, delta, parent: None } => self.gathered.think(text, *delta),
+            Event::Text { .. } => {}
+            Event::ToolStart { tool, .. } => self.gathered.calls.start(&tool.id, &tool.name, tool.input.as_ref()),
+            Event::ToolOutput { tool, text, delta, .. } => self.gathered.calls.output(&tool.id, text, *delta),
+            Event::ToolEnd { tool, .. } => {
+                self.gathered.calls.end(&tool.id, tool.status, tool.duration_ms);
+            }
+            Event::Usage { .. } => self.gathered.usage = true,
+            Event::Meta { meta } => match meta.known() {
+                Some(Known::Unparsed { .. } | Known::Dialect { .. } | Known::ParseError { .. }) => {}
+                _ => return self.meta(meta),
+            },
+        }
+        Ok(())
+    }
+
     fn fact(&mut self, fact: &Fact) -> io::Result<()> {
+        if let Fact::Display { text, .. } = fact {
+            return self.text(Tag::Ai, text, true, false);
+        }
         self.close()?;
         self.measure();
         match fact {
@@ -301,7 +326,8 @@ impl<W: Write> LineView<W> {
                     .iter()
                     .try_for_each(|line| writeln!(self.out, "{}", self.palette.paint(Ink::Dim, &harmless(line))))
             }
-            Fact::IterationStart { iteration, of, .. } => {
+            Fact::IterationStart { iteration, of, display, .. } => {
+                self.own_display = *display;
                 self.gathered = Gathered::default();
                 self.status = Status {
                     iteration: *iteration,
@@ -318,7 +344,7 @@ impl<W: Write> LineView<W> {
             Fact::Signal { signal: Signal::NearMiss { marker, reason, line }, .. } => {
                 self.system(&format!("`{marker}` does not count: {reason}\n  {line}"), Ink::Warn)
             }
-            Fact::Signal { .. } => Ok(()),
+            Fact::Signal { .. } | Fact::Display { .. } => Ok(()),
             Fact::IterationEnd { receipt } => {
                 self.status.running = false;
                 for row in self.gathered.rows(receipt, &self.glyphs) {
@@ -403,6 +429,7 @@ impl<W: Write + Send> View for LineView<W> {
         self.clear_status()?;
         self.status.heard = Instant::now();
         match &record.body {
+            Body::Agent { event, from: Stream::Stdout, .. } if self.own_display => self.count(event),
             Body::Agent { event, .. } => self.event(event),
             Body::Loop(fact) => self.fact(fact),
             Body::Unknown { kind, .. } => {

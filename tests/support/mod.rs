@@ -158,6 +158,14 @@ impl Test {
         command
     }
 
+    /// Runs `ralph agents` with these arguments in the working directory.
+    pub fn ralph_agents(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
+        command.current_dir(self.workspace()).arg("agents").args(args).stdin(Stdio::null());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.output().unwrap()
+    }
+
     /// Starts it and goes on.
     pub fn start(self) -> Running {
         let mut child = self.ralph().spawn().unwrap();
@@ -329,7 +337,11 @@ impl Ran {
 
     /// The raw bytes of an iteration.
     pub fn raw(&self, name: &str) -> Vec<u8> {
-        std::fs::read(run_directory(&self.test.workspace()).unwrap().join("raw").join(name)).unwrap()
+        let path = run_directory(&self.test.workspace()).unwrap().join("raw").join(name);
+        let path = if path.exists() { path } else { path.with_file_name(format!("{name}.zst")) };
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut ralph::journal::raw::open(&path).unwrap(), &mut bytes).unwrap();
+        bytes
     }
 
     fn shown(&self) -> String {

@@ -1,0 +1,20 @@
+//! `ralph jq-service`: jq for drivers and agent scripts, on machines that have none, and without a process for each line.
+
+use std::io::{BufReader, BufWriter, Write as _};
+
+use crate::agent::jq_service::{lines, run as run_call, serve};
+use crate::cli::{JqMode, JqService};
+
+/// Runs the service until its input ends.
+pub fn run(args: &JqService) -> u8 {
+    let input = BufReader::new(std::io::stdin().lock());
+    let mut output = BufWriter::new(std::io::stdout().lock());
+    let status = match args.mode {
+        JqMode::Serve => serve(input, &mut output).map(|()| 0),
+        JqMode::Run => run_call(&args.args, input, &mut output, &mut std::io::stderr().lock()),
+        JqMode::Lines => lines(&args.args, input, &mut output),
+    };
+    // Whoever asked may be gone.
+    let _ = output.flush();
+    status.unwrap_or(0)
+}
