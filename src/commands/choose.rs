@@ -37,7 +37,7 @@ pub fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, UserError>
 pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Chosen, UserError> {
     let wishes = |name: &str| options(settings, &file.adapter(name));
     let catalog = catalog(workspace, file)?;
-    if let Some(chosen) = foreign::choose(settings, &catalog, &wishes, workspace)? {
+    if let Some(chosen) = foreign::choose(settings, &wishes, &catalog, workspace)? {
         return Ok(chosen);
     }
     let asked = &settings.agent.origin;

@@ -131,8 +131,8 @@ fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Opti
 /// The driver or script that the settings mean, loaded once to see that all is there; none when they mean another agent.
 pub fn choose(
     settings: &Settings,
-    catalog: &Catalog,
     options: &dyn Fn(&str) -> Options,
+    catalog: &Catalog,
     workspace: &Path,
 ) -> Result<Option<Chosen>, UserError> {
     let live = if settings.live.value { Live::Wanted } else { Live::Off };
@@ -168,8 +168,7 @@ pub fn choose(
     agent.definition.dialect = dialect(&agent, catalog);
     let word = contract.word();
     notices.insert(0, format!("agent `{name}` is the {word} `{}` (from {origin}); its code runs here", path.display()));
-    let why = format!("asked for by {origin}");
-    Ok(Some(Chosen { agent, source: Some(Source::File(path)), why, notices }))
+    Ok(Some(Chosen { agent, source: Some(Source::File(path)), why: format!("asked for by {origin}"), notices }))
 }
 
 /// What a driver says of itself becomes the agent's definition.

@@ -17,6 +17,7 @@ cli:
   pty: true
   live: false
   leave_running: true
+  live: false
 event_loop:
   prompt_file: notes/P.md
   completion_promise: \"ALL 'GREEN' # now\"
