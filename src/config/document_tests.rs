@@ -17,7 +17,6 @@ cli:
   pty: true
   live: false
   leave_running: true
-  live: false
 event_loop:
   prompt_file: notes/P.md
   completion_promise: \"ALL 'GREEN' # now\"
