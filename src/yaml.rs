@@ -82,8 +82,28 @@ pub fn parse(name: &str, text: &str) -> Result<Node, UserError> {
 pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, UserError> {
     serde_saphyr::from_str::<T>(text).map_err(|error| {
         let place = error.location().map_or_else(Place::default, |location| Place::from(&location));
-        pointing(name, text, place, &sentence(&error.to_string()))
+        // What is a tree of values is YAML; then it is the form that is wrong.
+        let fault = if serde_saphyr::from_str::<Node>(text).is_ok() { Fault::Form } else { Fault::Yaml };
+        pointing(name, text, place, &sentence(&error.to_string(), fault))
     })
+}
+
+/// The text of a top key, whatever else is wrong with the form of a document.
+pub fn text_at(text: &str, key: &str) -> Option<String> {
+    let Value::Map(entries) = serde_saphyr::from_str::<Node>(text).ok()?.value else { return None };
+    entries.into_iter().find(|entry| entry.key == key).and_then(|entry| match entry.node.value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// What is wrong with a document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It cannot be read at all.
+    Yaml,
+    /// It says something else than it must.
+    Form,
 }
 
 /// An error that shows the line with a caret under the place.
@@ -101,7 +121,7 @@ pub fn excerpt(name: &str, text: &str, place: Place) -> String {
 }
 
 /// The library's own sentence without its drawing, its place and its programmer's advice.
-fn sentence(text: &str) -> String {
+fn sentence(text: &str, fault: Fault) -> String {
     let first = text.lines().next().unwrap_or(text);
     let first = first.strip_prefix("error: ").unwrap_or(first);
     let first = match first.split_once(": ") {
@@ -118,6 +138,13 @@ fn sentence(text: &str) -> String {
     }
     match first.strip_prefix("missing field ") {
         Some(name) => format!("the key {name} is missing"),
+        None if fault == Fault::Form => {
+            // The library's words for what stands in a file, in a person's words.
+            let words =
+                [("sequence start", "a list"), ("mapping start", "a mapping"), ("unknown variant", "unknown word")];
+            let said = words.iter().fold(first.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours));
+            format!("wrong form: {said}")
+        }
         None => format!("not valid YAML: {first}"),
     }
 }

@@ -164,11 +164,21 @@ fn the_machine_is_looked_at_and_nothing_is_made() {
 
 #[test]
 fn a_run_that_never_ended_is_told() {
-    let ended = "{\"type\":\"meta\",\"meta\":{\"kind\":\"run_end\"}}\n";
-    let machine = Machine::new()
-        .with("claude", "2.1.197", CLAUDE)
-        .file(".ralph/runs/1/journal.jsonl", ended)
-        .file(".ralph/runs/2/journal.jsonl", "{\"type\":\"text\"}\n");
+    let machine = Machine::new().with("claude", "2.1.197", CLAUDE).script("my-ai", "echo LOOP_COMPLETE");
+    let run = || machine.ralph(&["run", "do it", "--agent-cmd", "my-ai"]);
+    assert!(run().status.success());
+    assert_eq!(of(&machine.doctor(&[]).1["machine"], "runs"), "ok: 1 here, all of them ended");
+    assert!(run().status.success());
+    let newest =
+        std::fs::read_dir(machine.at("work/.ralph/runs")).unwrap().map(|run| run.unwrap().path()).max().unwrap();
+    // As a kill would leave it: a journal without its end, and nothing else.
+    let journal = std::fs::read_to_string(newest.join("journal.jsonl")).unwrap();
+    let begun: String =
+        journal.lines().filter(|line| !line.contains("run_end")).map(|line| format!("{line}\n")).collect();
+    assert!(begun.len() < journal.len());
+    std::fs::remove_dir_all(&newest).unwrap();
+    std::fs::create_dir(&newest).unwrap();
+    std::fs::write(newest.join("journal.jsonl"), begun).unwrap();
     let (code, found) = machine.doctor(&[]);
     assert!(of(&found["machine"], "runs").starts_with("note: 1 of 2 here never ended"), "{found:#}");
     assert_eq!(code, 0);

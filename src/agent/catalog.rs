@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::definition::{self, Definition};
 use crate::error::{UserError, io_reason};
 use crate::nearest::nearest;
+use crate::yaml;
 
 /// The built-in files, in the order in which `auto` looks for them.
 macro_rules! built_in {
@@ -49,10 +50,21 @@ pub struct Entry {
     pub source: Source,
 }
 
+/// An agent file that cannot be used.
+#[derive(Clone, Debug)]
+struct Broken {
+    /// The name it would be chosen by, as far as that can be seen.
+    id: String,
+    path: PathBuf,
+    error: UserError,
+}
+
 /// All agents, in the order in which `auto` looks for them.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     entries: Vec<Entry>,
+    broken: Vec<Broken>,
+    doubles: Vec<String>,
 }
 
 impl Catalog {
@@ -61,34 +73,76 @@ impl Catalog {
         let entries = BUILT_IN
             .iter()
             .map(|(name, text)| Ok(Entry { definition: definition::read(name, text)?, source: Source::BuiltIn }));
-        Ok(Self { entries: entries.collect::<Result<_, UserError>>()? })
+        let entries = entries.collect::<Result<_, UserError>>()?;
+        Ok(Self { entries, broken: Vec::new(), doubles: Vec::new() })
     }
 
-    /// The built-in agents, and those of the user and of the project at `workspace`.
-    pub fn load(workspace: &Path) -> Result<Self, UserError> {
+    /// The built-in agents; then those of the user; then those beside the configuration, of each parent directory and
+    /// of the workspace, so that the nearest wins. `dialects` are the words that `dialect` may be.
+    pub fn load(workspace: &Path, beside: Option<&Path>, dialects: &[&str]) -> Result<Self, UserError> {
         let mut catalog = Self::built_in()?;
-        for directory in user_directory().into_iter().chain([workspace.join(".ralph").join("agents")]) {
-            catalog.add(&directory)?;
+        let mut places: Vec<&Path> = workspace.ancestors().collect();
+        places.extend(beside.filter(|place| !places.contains(place)));
+        let projects = places.into_iter().rev().map(|place| place.join(".ralph").join("agents"));
+        for directory in user_directory().into_iter().chain(projects) {
+            catalog.add(&directory, dialects);
         }
         Ok(catalog)
     }
 
-    /// Adds the files of a directory, if there is one.
-    pub fn add(&mut self, directory: &Path) -> Result<(), UserError> {
-        let Ok(listing) = std::fs::read_dir(directory) else { return Ok(()) };
+    /// Adds the files of a directory, if there is one. A file that cannot be used stands in nobody's way who does not ask
+    /// for its agent.
+    pub fn add(&mut self, directory: &Path, dialects: &[&str]) {
+        let Ok(listing) = std::fs::read_dir(directory) else { return };
         let is_agent =
             |path: &PathBuf| path.extension().is_some_and(|extension| extension == "yml" || extension == "yaml");
         let mut paths: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).filter(is_agent).collect();
         paths.sort();
+        let mut here: Vec<(String, PathBuf)> = Vec::new();
         for path in paths {
-            let definition = definition::read(&path.display().to_string(), &text(&path)?)?;
-            let entry = Entry { definition, source: Source::File(path) };
-            match self.entries.iter_mut().find(|known| known.definition.id == entry.definition.id) {
-                Some(known) => *known = entry,
-                None => self.entries.push(entry),
+            let name = path.display().to_string();
+            let text = text(&path);
+            let definition = text.clone().and_then(|text| {
+                let definition = definition::read(&name, &text)?;
+                check_dialect(&definition, &name, dialects)?;
+                Ok(definition)
+            });
+            let id = match (&definition, &text) {
+                (Ok(definition), _) => definition.id.clone(),
+                (Err(_), Ok(text)) => yaml::text_at(text, "id").unwrap_or_else(|| stem(&path)),
+                (Err(_), Err(_)) => stem(&path),
+            };
+            if let Some((_, other)) = here.iter().find(|(known, _)| *known == id) {
+                let other = other.display();
+                self.doubles.push(format!("`{other}` and `{name}` both define agent `{id}`; the second one holds"));
+            }
+            here.push((id.clone(), path.clone()));
+            self.broken.retain(|broken| broken.id != id);
+            match definition {
+                Ok(definition) => {
+                    let entry = Entry { definition, source: Source::File(path) };
+                    match self.entries.iter_mut().find(|known| known.definition.id == id) {
+                        Some(known) => *known = entry,
+                        None => self.entries.push(entry),
+                    }
+                }
+                Err(error) => {
+                    // What the file meant to replace is not what the user wants either.
+                    self.entries.retain(|known| known.definition.id != id);
+                    self.broken.push(Broken { id, path, error });
+                }
             }
         }
-        Ok(())
+    }
+
+    /// Files that were left out, and names that are defined twice.
+    pub fn warnings(&self) -> Vec<String> {
+        let broken = self.broken.iter().map(|Broken { id, path, error }| {
+            let reason = error.message.lines().next().unwrap_or_default();
+            let reason = reason.trim_start_matches(&format!("`{}`: ", path.display()));
+            format!("agent `{id}` is left out: `{}` cannot be used: {reason}", path.display())
+        });
+        broken.chain(self.doubles.iter().cloned()).collect()
     }
 
     /// All of them.
@@ -106,6 +160,17 @@ impl Catalog {
         if let Some(entry) = self.entries.iter().find(|entry| entry.definition.id == name) {
             return Ok(entry);
         }
+        if let Some(broken) = self.broken.iter().find(|broken| broken.id == name) {
+            return Err(broken.error.clone());
+        }
+        match name {
+            "auto" => {
+                return Err(UserError::usage("`auto` is no agent: it takes the first that is installed")
+                    .hint("see which one that is: `ralph agents`"));
+            }
+            "custom" => return Err(super::custom::no_command()),
+            _ => {}
+        }
         let error = UserError::usage(format!("unknown agent `{name}`"));
         let error = match nearest(name, self.names().into_iter().chain(["auto", "custom"])) {
             Some(meant) => error.hint(format!("did you mean `{meant}`?")),
@@ -120,6 +185,23 @@ fn user_directory() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
     Some(config.join("ralph").join("agents"))
+}
+
+/// What a file is about when it does not say so itself.
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn check_dialect(definition: &Definition, name: &str, dialects: &[&str]) -> Result<(), UserError> {
+    let dialect = definition.dialect.as_str();
+    if dialects.contains(&dialect) {
+        return Ok(());
+    }
+    let error = UserError::usage(format!("`{name}`: there is no dialect `{dialect}`"));
+    Err(match nearest(dialect, dialects.iter().copied()) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error.hint(format!("known: {}", dialects.join(", "))),
+    })
 }
 
 fn text(path: &Path) -> Result<String, UserError> {

@@ -39,6 +39,9 @@ fn every_dialect_is_one_that_can_be_read() {
     }
 }
 
+/// What a dialect can be, in these tests.
+const DIALECTS: [&str; 2] = ["plain", "claude"];
+
 /// A directory of agent files.
 fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
@@ -56,7 +59,7 @@ fn a_later_file_wins_by_name_and_a_new_one_comes_last() {
         ("notes.txt", "not an agent"),
     ]);
     let mut catalog = Catalog::built_in().unwrap();
-    catalog.add(own.path()).unwrap();
+    catalog.add(own.path(), &DIALECTS);
     let claude = catalog.find("claude").unwrap();
     assert_eq!(claude.definition.commands, ["our-claude"]);
     assert_eq!(claude.source, Source::File(own.path().join("claude.yml")));
@@ -66,7 +69,7 @@ fn a_later_file_wins_by_name_and_a_new_one_comes_last() {
 #[test]
 fn a_directory_that_is_not_there_adds_nothing() {
     let mut catalog = Catalog::built_in().unwrap();
-    catalog.add(Path::new("no/such/directory")).unwrap();
+    catalog.add(Path::new("no/such/directory"), &DIALECTS);
     assert_eq!(catalog.names().len(), 15);
 }
 
@@ -97,4 +100,87 @@ fn the_example_in_the_document_is_an_agent_file() {
     let example = document.split("```yaml\n").find(|text| text.starts_with("id: ")).unwrap();
     let definition = definition::read("house.yml", example.split("```").next().unwrap()).unwrap();
     assert_eq!(definition.commands, ["house-ai", "house"]);
+}
+
+fn agent_file(id: &str, more: &str) -> String {
+    format!("id: {id}\nname: X\ncommands: [x]\ndialect: plain\n{more}")
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_told_and_stands_in_nobodys_way() {
+    let own = directory(&[
+        ("one.yml", &agent_file("house", "promt: {by: stdin}\n")),
+        ("claude.yml", "id: claude\n  name: [\n"),
+        ("fine.yml", &agent_file("fine", "")),
+    ]);
+    let mut catalog = Catalog::built_in().unwrap();
+    catalog.add(own.path(), &DIALECTS);
+    assert!(catalog.find("fine").is_ok() && catalog.find("codex").is_ok());
+    let warnings = catalog.warnings();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("agent `claude` is left out: `") && warnings[0].contains("not valid YAML"));
+    assert!(warnings[1].starts_with("agent `house` is left out: `") && warnings[1].contains("unknown key `promt`"));
+    assert!(catalog.find("house").unwrap_err().message.contains("did you mean `prompt`?"), "who asks for it hears all");
+    assert!(catalog.find("claude").unwrap_err().message.contains("not valid YAML"), "nor is the built-in one meant");
+    assert!(!catalog.names().contains(&"claude"));
+}
+
+#[test]
+fn a_nearer_file_mends_a_broken_one() {
+    let far = directory(&[("house.yml", "id: house\n")]);
+    let near = directory(&[("house.yml", &agent_file("house", ""))]);
+    let mut catalog = Catalog::built_in().unwrap();
+    catalog.add(far.path(), &DIALECTS);
+    catalog.add(near.path(), &DIALECTS);
+    assert!(catalog.find("house").is_ok());
+    assert_eq!(catalog.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_dialect_that_nobody_can_read_is_seen_when_the_file_is_read() {
+    let own = directory(&[("x.yml", "id: x\nname: X\ncommands: [x]\ndialect: claud\n")]);
+    let mut catalog = Catalog::built_in().unwrap();
+    catalog.add(own.path(), &DIALECTS);
+    let error = catalog.find("x").unwrap_err();
+    assert!(error.message.ends_with("there is no dialect `claud`"), "{}", error.message);
+    assert_eq!(error.hints, ["did you mean `claude`?"]);
+}
+
+#[test]
+fn two_files_of_one_directory_with_the_same_id_are_told() {
+    let own = directory(&[("a.yml", &agent_file("house", "")), ("b.yml", &agent_file("house", ""))]);
+    let mut catalog = Catalog::built_in().unwrap();
+    catalog.add(own.path(), &DIALECTS);
+    assert_eq!(catalog.warnings().len(), 1);
+    assert!(catalog.warnings()[0].contains("both define agent `house`"), "{:?}", catalog.warnings());
+    assert_eq!(catalog.find("house").unwrap().source, Source::File(own.path().join("b.yml")));
+}
+
+#[test]
+fn agents_of_a_parent_directory_are_found_and_the_nearest_wins() {
+    let project = tempfile::tempdir().unwrap();
+    let inner = project.path().join("one/two");
+    let outer_agents = project.path().join(".ralph/agents");
+    let inner_agents = inner.join(".ralph/agents");
+    for place in [&outer_agents, &inner_agents] {
+        std::fs::create_dir_all(place).unwrap();
+    }
+    std::fs::write(outer_agents.join("house.yml"), agent_file("house", "")).unwrap();
+    std::fs::write(outer_agents.join("shed.yml"), agent_file("shed", "")).unwrap();
+    std::fs::write(inner_agents.join("house.yml"), agent_file("house", "")).unwrap();
+    let catalog = Catalog::load(&inner, None, &crate::transcript::names()).unwrap();
+    assert_eq!(catalog.find("shed").unwrap().source, Source::File(outer_agents.join("shed.yml")));
+    assert_eq!(catalog.find("house").unwrap().source, Source::File(inner_agents.join("house.yml")));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let beside = Catalog::load(elsewhere.path(), Some(project.path()), &crate::transcript::names()).unwrap();
+    assert!(beside.find("shed").is_ok(), "also beside the configuration that is given");
+}
+
+#[test]
+fn text_where_a_list_must_be_is_no_fault_of_the_yaml() {
+    let error = definition::read("x.yml", "id: x\nname: X\ncommands: house\ndialect: plain\n").unwrap_err();
+    assert_eq!(
+        error.message,
+        "wrong form: expected a list\n --> x.yml:3:11\n  |\n3 | commands: house\n  |           ^"
+    );
 }

@@ -7,9 +7,14 @@ use crate::error::UserError;
 /// A custom agent from its command line. The prompt goes to standard input unless something else is said.
 pub fn custom(argv: &[String], prompt: PromptForm, options: Options) -> Result<Agent, UserError> {
     let Some((program, args)) = argv.split_first().filter(|(program, _)| !program.trim().is_empty()) else {
-        return Err(UserError::usage("the custom agent has no command")
-            .hint("give `--agent-cmd 'COMMAND ARGUMENTS'`, or `command` under `cli:` in `ralph.yml`"));
+        return Err(no_command());
     };
     let definition = Definition { prompt, ..definition::of_command(program) };
     Ok(Agent { program: program.into(), leading: args.to_vec(), definition, options, foreign: None })
+}
+
+/// Nobody said which command.
+pub fn no_command() -> UserError {
+    UserError::usage("the custom agent has no command")
+        .hint("give `--agent-cmd 'COMMAND ARGUMENTS'`, or `command` under `cli:` in `ralph.yml`")
 }

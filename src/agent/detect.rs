@@ -97,7 +97,9 @@ pub fn locate(definition: &Definition, options: Options, workspace: &Path) -> (A
         match (&found, &first) {
             (Ok(_), _) => return (agent, found),
             // What is there and cannot be run says more than what is not there.
-            (_, None | Some((_, Err(StartError::NotFound { .. })))) => first = Some((agent, found)),
+            (_, None) => first = Some((agent, found)),
+            (Err(StartError::NotFound { .. }), _) => {}
+            (_, Some((_, Err(StartError::NotFound { .. })))) => first = Some((agent, found)),
             _ => {}
         }
     }
@@ -157,19 +159,19 @@ pub async fn probe_all(agents: Vec<(Definition, Options)>, workspace: &Path, tol
 }
 
 /// The first, in the order of the questions, that is installed. Nobody is waited for longer than that needs. When there
-/// is none, all answers.
+/// is none, all answers; else the answers up to it.
 pub async fn first(
     agents: Vec<(Definition, Options)>,
     workspace: &Path,
     told: impl FnOnce(&[&str]),
-) -> Result<usize, Vec<Probe>> {
+) -> Result<(usize, Vec<Probe>), Vec<Probe>> {
     let mut probes = Probes::start(agents, workspace, PATIENCE);
     let mut told = Some(told);
     loop {
         let known = probes.answers.iter().map_while(Option::as_ref);
         if let Some(index) = known.into_iter().position(|probe| matches!(probe.state, State::Installed { .. })) {
             // The other probes are ended with the set.
-            return Ok(index);
+            return Ok((index, probes.answers.into_iter().map_while(|answer| answer).collect()));
         }
         if !probes.next(&mut told).await {
             return Err(probes.answers.into_iter().flatten().collect());

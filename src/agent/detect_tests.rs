@@ -34,7 +34,7 @@ impl Machine {
 
     fn first(&self, agents: Vec<(Definition, Options)>) -> Result<usize, Vec<Probe>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(first(agents, self.0.path(), |_| ()))
+        runtime.block_on(first(agents, self.0.path(), |_| ())).map(|(index, _)| index)
     }
 }
 
@@ -137,6 +137,16 @@ fn a_candidate_that_is_there_wins_over_an_earlier_one_that_is_not() {
     let (agent, found) = locate(&definition, options, machine.0.path());
     assert_eq!(found.unwrap(), machine.0.path().join("second"));
     assert_eq!(agent.program, machine.0.path().join("second").into_os_string());
+}
+
+#[test]
+fn of_several_names_that_are_not_there_the_first_is_told() {
+    let machine = Machine::new();
+    let (mut definition, options) = machine.definition("agent");
+    definition.commands = vec!["no-such-first".to_owned(), "no-such-second".to_owned()];
+    let (agent, found) = locate(&definition, options, machine.0.path());
+    assert!(found.is_err());
+    assert_eq!(agent.program, "no-such-first");
 }
 
 #[test]

@@ -37,13 +37,31 @@ pub struct Turn<'a> {
     pub session: Session,
     /// Who is there.
     pub mode: Mode,
+    /// How the prompt travels.
+    pub way: Way,
 }
 
 impl<'a> Turn<'a> {
     /// A fresh session that nobody watches.
     pub const fn new(prompt: &'a str, workspace: &'a Path) -> Self {
-        Self { prompt, workspace, environment: Vec::new(), session: Session::New, mode: Mode::Headless }
+        Self {
+            prompt,
+            workspace,
+            environment: Vec::new(),
+            session: Session::New,
+            mode: Mode::Headless,
+            way: Way::Usual,
+        }
     }
+}
+
+/// How the prompt travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As its file says.
+    Usual,
+    /// As its file says for large prompts.
+    Large,
 }
 
 /// Which session of the agent.
@@ -97,7 +115,7 @@ impl Agent {
         let arguments = &definition.arguments;
         let session = self.session(&turn.session)?;
         let (form, mut args) = match (turn.mode, &definition.interactive) {
-            (Mode::Headless, _) => (Some(self.prompt_form(turn.prompt)?), self.headless(session.as_ref())),
+            (Mode::Headless, _) => (Some(self.prompt_form(turn.prompt, turn.way)?), self.headless(session.as_ref())),
             (Mode::Interactive, Some(interactive)) => {
                 (interactive.prompt.as_ref(), [&interactive.subcommand[..], &interactive.args].concat())
             }
@@ -178,7 +196,18 @@ impl Agent {
             .iter()
             .map(|(name, value)| format!("{}={}", name.to_string_lossy(), quote(&value.to_string_lossy())));
         let program = std::iter::once(quote(&self.program.to_string_lossy()));
-        let line: Vec<String> = assignments.chain(program).chain(args.iter().map(|word| quote(word))).collect();
+        let removed = self.definition.environment.remove.iter().map(|name| match name.strip_suffix('*') {
+            None => format!("-u {}", quote(name)),
+            Some(prefix) => format!("$(env | sed -n 's/^\\({prefix}[A-Za-z0-9_]*\\)=.*/-u \\1/p')"),
+        });
+        let env = (!self.definition.environment.remove.is_empty()).then(|| "env".to_owned());
+        let line: Vec<String> = env
+            .into_iter()
+            .chain(removed)
+            .chain(assignments)
+            .chain(program)
+            .chain(args.iter().map(|word| quote(word)))
+            .collect();
         let line = line.join(" ");
         let said = format!("printf %s {}", quote(turn.prompt));
         Ok(match prompt {
@@ -202,14 +231,14 @@ impl Agent {
         })
     }
 
-    fn prompt_form(&self, prompt: &str) -> Result<&PromptForm, UserError> {
+    fn prompt_form(&self, prompt: &str, way: Way) -> Result<&PromptForm, UserError> {
         let usual = &self.definition.prompt;
         let fits = prompt.len() <= LONGEST_ARGUMENT;
         // Without anything before it, such a prompt would be read as a flag.
         let looks_like_a_flag = usual.after.is_empty() && prompt.starts_with('-');
         match &self.definition.large_prompt {
             _ if usual.by != By::Argument => Ok(usual),
-            Some(large) if !fits || looks_like_a_flag => Ok(large),
+            Some(large) if !fits || looks_like_a_flag || way == Way::Large => Ok(large),
             _ if fits => Ok(usual),
             _ => Err(UserError::usage(format!(
                 "the prompt has {} bytes, and agent `{}` takes it on its command line, where at most {LONGEST_ARGUMENT} fit",
@@ -226,7 +255,12 @@ impl Agent {
         let Some(value) = value else { return Ok(Vec::new()) };
         if args.is_empty() {
             let id = &self.definition.id;
-            return Err(UserError::usage(format!("agent `{id}` has no argument for `--{what}`"))
+            let asked = self.options.asked.iter().find(|(wish, _)| *wish == what).map(|(_, origin)| origin);
+            let message = match asked {
+                Some(origin) => format!("agent `{id}` has no argument for `{what}`, which {origin} asks for"),
+                None => format!("agent `{id}` has no argument for `--{what}`"),
+            };
+            return Err(UserError::usage(message)
                 .hint(format!("leave it out, or say it in the agent's own words: `adapters.{id}.extra_args`")));
         }
         Ok(fill(args, &format!("{{{what}}}"), value).collect())

@@ -96,3 +96,33 @@ fn a_value_is_one_word_whatever_is_in_it() {
     let agent = agent(|definition| definition.arguments.model = words(&["--model", "{model}"]), options);
     assert_eq!(agent.arguments(&turn("x")).unwrap().args, ["--model", "a b; rm {prompt}"]);
 }
+
+#[test]
+fn who_asks_for_what_an_agent_cannot_do_is_named() {
+    let options = Options {
+        model: Some("big".to_owned()),
+        asked: vec![("model", "ralph.yml:3".to_owned())],
+        ..Options::default()
+    };
+    let error = agent(|_| {}, options).arguments(&turn("x")).unwrap_err();
+    assert!(error.message.ends_with("has no argument for `model`, which ralph.yml:3 asks for"), "{}", error.message);
+}
+
+#[test]
+fn variables_that_are_taken_out_are_taken_out_of_the_pasted_line_too() {
+    let of = |definition: &mut Definition| {
+        definition.environment.remove = words(&["HOUSE", "SHED_*"]);
+        definition.environment.set.insert("KEPT".to_owned(), "yes".to_owned());
+        definition.prompt.by = By::Argument;
+        definition.arguments.headless = words(&["-c", "echo $HOUSE:$SHED_A:$SHED_B:$KEPT"]);
+    };
+    let shell = Agent { program: "/bin/sh".into(), ..agent(of, Options::default()) };
+    let line = shell.shell_line(&turn("name")).unwrap();
+    assert!(line.starts_with("env -u HOUSE "), "{line}");
+    let output = std::process::Command::new("/bin/sh")
+        .args(["-c", &line])
+        .envs([("HOUSE", "1"), ("SHED_A", "2"), ("SHED_B", "3 4")])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), ":::yes\n", "{line}");
+}

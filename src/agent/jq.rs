@@ -43,7 +43,6 @@ struct Form {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one flag of the tool")]
 struct Input {
     none: bool,
     raw: bool,

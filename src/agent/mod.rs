@@ -27,7 +27,7 @@ pub use definition::{By, Definition, PromptForm};
 pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
 pub use foreign::{Contract, Foreign, Live};
 pub use help::{Flags, flags};
-pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn};
+pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn, Way};
 pub use question::{Answer, PATIENCE, ask};
 pub use version::Known;
 
@@ -55,6 +55,8 @@ pub struct Options {
     pub effort: Option<String>,
     /// The only tools it may use.
     pub tools: Vec<String>,
+    /// Who asks for `model`, `effort` or `tools`, where that is no flag.
+    pub asked: Vec<(&'static str, String)>,
     /// Instead of what its file says.
     pub overrides: Overrides,
     /// Words as they come, or whole messages.

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::choose::{options, passed_over, still_waiting};
+use super::choose::{catalog, choose, options, passed_over, still_waiting};
 use super::plugins::{self, Plugin};
 use super::run::working_directory;
 use super::runtime;
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
 use crate::cli::{Agents, AgentsAction, Show};
-use crate::config::{self, FileLayer, Layer, Settings};
+use crate::config::{self, FileLayer, Layer, Setting, Settings};
 use crate::error::UserError;
 use crate::process;
 
@@ -19,10 +19,13 @@ use crate::process;
 pub fn run(args: &Agents) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let catalog = Catalog::load(&workspace)?;
+    let catalog = catalog(&workspace, &file)?;
+    for warning in file.warnings.iter().chain(&catalog.warnings()) {
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+    }
     let mut code = 0;
     let text = match &args.action {
-        Some(AgentsAction::Show(show)) => self::show(show, &catalog, file, &workspace)?,
+        Some(AgentsAction::Show(show)) => self::show(show, &catalog, &file, &workspace)?,
         Some(AgentsAction::New(new)) => plugins::new(new, &workspace)?,
         Some(AgentsAction::Check(check)) => {
             process::protect(process::own_program());
@@ -156,15 +159,28 @@ fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
         let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    lines.iter().map(line).collect()
+    lines.iter().map(line).chain([LEGEND.to_owned()]).collect()
 }
 
-fn show(args: &Show, catalog: &Catalog, file: FileLayer, workspace: &Path) -> Result<String, UserError> {
-    let entry = catalog.find(&args.name)?;
-    let definition = &entry.definition;
-    let adapter = file.adapter(&definition.id);
-    let settings: Settings = file.layer.settle();
-    let (agent, found) = agent::locate(definition, options(&settings, &adapter), workspace);
+/// What the short words of the table mean.
+const LEGEND: &str = "
+SESSIONS: what it can do with its sessions: resume (go on with one), fork (go on with a copy), given (take an id for a new one)
+AUTH: whether a login was seen; unknown: none was, but it can also be in a keyring
+";
+
+fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> Result<String, UserError> {
+    let settings: Settings = Layer::default().over(file.layer.clone()).settle();
+    let (agent, found, source) = if args.name == "custom" {
+        let agent = choose(&as_custom(settings), file, workspace)?.agent;
+        let found = process::check(&agent.invocation(&Turn::new("", workspace))?);
+        (agent, found, "`cli.command` in the configuration".to_owned())
+    } else {
+        let entry = catalog.find(&args.name)?;
+        let adapter = file.adapter(&entry.definition.id);
+        let (agent, found) = agent::locate(&entry.definition, options(&settings, &adapter), workspace);
+        (agent, found, entry.source.to_string())
+    };
+    let definition = &agent.definition;
     let words = if args.prompt.is_empty() { "PROMPT".to_owned() } else { args.prompt.join(" ") };
     let new = Turn::new(&words, workspace);
     let resume = Turn { session: Session::Resume("SESSION".to_owned()), ..new.clone() };
@@ -181,15 +197,19 @@ fn show(args: &Show, catalog: &Catalog, file: FileLayer, workspace: &Path) -> Re
         let commands: serde_json::Map<String, Value> =
             commands.into_iter().map(|(name, line)| (name.to_owned(), Value::String(line))).collect();
         let whole = json!({
-            "source": entry.source.to_string(), "path": path, "definition": definition, "commands": commands,
+            "source": source, "path": path, "definition": definition, "commands": commands,
         });
         return Ok(pretty(&whole));
     }
-    Ok(page(entry, path, &commands))
+    Ok(page(definition, &source, path, &commands))
 }
 
-fn page(entry: &Entry, path: Option<PathBuf>, commands: &[(&str, String)]) -> String {
-    let definition = &entry.definition;
+/// The same settings, asking for the custom agent.
+fn as_custom(settings: Settings) -> Settings {
+    Settings { agent: Setting::new("custom".to_owned(), settings.command.origin.clone()), ..settings }
+}
+
+fn page(definition: &Definition, source: &str, path: Option<PathBuf>, commands: &[(&str, String)]) -> String {
     let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let listed = |values: &[String]| if values.is_empty() { "none".to_owned() } else { values.join(" ") };
     let assignments = |set: &std::collections::BTreeMap<String, String>| {
@@ -199,7 +219,7 @@ fn page(entry: &Entry, path: Option<PathBuf>, commands: &[(&str, String)]) -> St
     let sessions = sessions(definition).into_iter().map(str::to_owned).collect::<Vec<_>>();
     let mut rows = vec![
         ("agent", format!("{} ({})", definition.id, definition.name)),
-        ("defined", entry.source.to_string()),
+        ("defined", source.to_owned()),
         ("commands", listed(&definition.commands)),
         ("program", path.map_or_else(|| "not found".to_owned(), |path| path.display().to_string())),
         ("tested", optional(&definition.version.tested)),

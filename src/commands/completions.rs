@@ -3,19 +3,22 @@
 use std::io::Write as _;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, CommandFactory as _};
+use clap::{CommandFactory as _, Id};
 use clap_complete::Shell;
 
+use super::choose;
 use super::run::working_directory;
 use crate::agent::Catalog;
 use crate::cli::{self, Cli, Completions};
+use crate::config::FileLayer;
 use crate::error::UserError;
 use crate::transcript;
 
 /// Prints them.
 pub fn run(args: &Completions) -> Result<u8, UserError> {
-    let catalog =
-        working_directory().and_then(|workspace| Catalog::load(&workspace)).or_else(|_| Catalog::built_in())?;
+    let catalog = working_directory()
+        .and_then(|workspace| choose::catalog(&workspace, &FileLayer::default()))
+        .or_else(|_| Catalog::built_in())?;
     let mut command = named(Cli::command(), &catalog);
     let shell = match args.shell {
         cli::Shell::Bash => Shell::Bash,
@@ -33,18 +36,28 @@ pub fn run(args: &Completions) -> Result<u8, UserError> {
 fn named(command: clap::Command, catalog: &Catalog) -> clap::Command {
     let agents: Vec<String> = catalog.names().into_iter().map(str::to_owned).collect();
     let choosable: Vec<String> = agents.iter().cloned().chain(["auto", "custom"].map(str::to_owned)).collect();
-    let of = |names: &[String]| {
-        let names = names.to_vec();
-        move |argument: Arg| argument.value_parser(PossibleValuesParser::new(names))
-    };
     let dialects: Vec<String> = transcript::names().into_iter().map(str::to_owned).collect();
-    command
-        .mut_subcommand("run", |run| run.mut_arg("agent", of(&choosable)).mut_arg("transcript", of(&dialects)))
-        .mut_subcommand("init", |init| init.mut_arg("agent", of(&choosable)))
-        .mut_subcommand("translate", |translate| translate.mut_arg("from", of(&dialects)))
-        .mut_subcommand("agents", |all| {
-            // A changed argument goes to the end of the list: so the places are said.
-            let show = |show: clap::Command| show.mut_arg("name", of(&agents)).mut_arg("name", |name| name.index(1));
-            all.mut_subcommand("show", |command| show(command).mut_arg("prompt", |prompt| prompt.index(2)))
+    let subcommands: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+    let command = subcommands.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |subcommand| {
+            let lists = [("agent", &choosable), ("transcript", &dialects), ("from", &dialects)];
+            lists.into_iter().fold(subcommand, |subcommand, (id, names)| chosen_from(subcommand, id, names))
         })
+    });
+    command.mut_subcommand("agents", |all| all.mut_subcommand("show", |show| chosen_from(show, "name", &agents)))
+}
+
+/// The same command, in which an argument, if it has it, is one of these names.
+fn chosen_from(command: clap::Command, id: &str, names: &[String]) -> clap::Command {
+    let places: Vec<Id> = command.get_positionals().map(|positional| positional.get_id().clone()).collect();
+    if !command.get_arguments().any(|argument| argument.get_id() == id) {
+        return command;
+    }
+    let names = names.to_vec();
+    let command = command.mut_arg(id, |argument| argument.value_parser(PossibleValuesParser::new(names)));
+    // A changed argument goes to the end of the list: so the places are said.
+    places
+        .into_iter()
+        .enumerate()
+        .fold(command, |command, (at, id)| command.mut_arg(id, |argument| argument.index(at + 1)))
 }

@@ -2,15 +2,20 @@
 
 use std::fmt::Write as _;
 
-use crate::agent::{Source, Turn};
-use crate::config::{Row, Settings};
+use serde_json::{Map, Value, json};
+
+use super::planning::Planned;
+use crate::agent::Turn;
+use crate::cli::Output;
+use crate::config::Row;
 use crate::error::UserError;
 use crate::process;
 use crate::run::prompt::{LoopContext, compose};
-use crate::run::{Plan, Worker, start_error};
+use crate::run::{Worker, start_error};
 
-/// The whole report.
-pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Result<String, UserError> {
+/// The whole report, for people or as JSON.
+pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
+    let Planned { plan, settings, defined_by, why, .. } = planned;
     let words = plan.prompt.read()?;
     let context = LoopContext {
         iteration: 1,
@@ -23,25 +28,39 @@ pub fn report(plan: &Plan, settings: &Settings, source: Option<&Source>) -> Resu
     let turn = Turn::new(&prompt, &plan.workspace);
     let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let definition = &agent.definition;
-    let source = source.map_or_else(|| "the command you gave".to_owned(), ToString::to_string);
-    let rows = [
+    let source = defined_by.as_ref().map_or_else(|| "the command you gave".to_owned(), ToString::to_string);
+    let line = agent.shell_line(&turn)?;
+    let layer = settings.layer();
+    let rows = layer.rows();
+    if output == Output::Json {
+        let settings = rows
+            .iter()
+            .map(|row| (row.key.path.to_owned(), json!({"value": row.written, "origin": row.origin.to_string()})));
+        let whole = json!({
+            "agent": {"id": definition.id, "name": definition.name, "defined": source, "why": why, "program": program},
+            "directory": plan.workspace, "output": transcript.name(),
+            "prompt": {"from": plan.prompt.name(), "bytes": words.len(), "sent": prompt},
+            "notes": plan.notices, "command": line, "settings": Value::Object(settings.collect::<Map<_, _>>()),
+        });
+        return Ok(format!("{whole:#}\n"));
+    }
+    let facts = [
         ("agent", format!("{} ({}), {source}", definition.id, definition.name)),
+        ("why", why.clone()),
         ("program", program.display().to_string()),
         ("directory", plan.workspace.display().to_string()),
         ("output", transcript.name()),
         ("prompt", format!("{}, {} bytes; {} with what the loop adds", plan.prompt.name(), words.len(), prompt.len())),
     ];
     let mut text = "nothing is started; this is what would be run:\n\n".to_owned();
-    for (name, value) in rows {
+    for (name, value) in facts {
         let _ = writeln!(text, "{name:<10} {value}");
     }
     for notice in &plan.notices {
         let _ = writeln!(text, "note       {}", notice.replace('\n', "\n           "));
     }
-    let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{}", agent.shell_line(&turn)?);
+    let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{line}");
     let _ = writeln!(text, "\nsettings, and where they come from:\n");
-    let layer = settings.layer();
-    let rows = layer.rows();
     let width = |of: fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let (keys, values) = (width(|row| row.key.path.len()), width(|row| row.shown.chars().count()));
     for Row { key, shown, origin, .. } in &rows {

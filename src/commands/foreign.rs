@@ -29,6 +29,10 @@ const PLANS: [&str; 2] = [".ralph/@fix_plan.md", "@fix_plan.md"];
 /// Whether sessions go on: the public name, and the contract's own.
 const CONTINUITY: [&str; 2] = ["SESSION_CONTINUITY", "CLAUDE_USE_CONTINUE"];
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// A configuration of another loop.
 struct Read {
     path: PathBuf,
@@ -37,26 +41,22 @@ struct Read {
 
 impl Read {
     /// Reads the first of the files that is there.
-    fn first(
-        names: &[&str],
-        workspace: &Path,
-        parse: fn(&str, &dyn Fn(&str) -> Option<String>) -> Assignments,
-    ) -> Result<Option<Self>, UserError> {
+    fn first(names: &[&str], workspace: &Path, parse: fn(&str) -> Assignments) -> Result<Option<Self>, UserError> {
         let Some(path) = names.iter().map(PathBuf::from).find(|path| workspace.join(path).is_file()) else {
             return Ok(None);
         };
         let bytes = std::fs::read(workspace.join(&path))
             .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
-        let values = parse(&String::from_utf8_lossy(&bytes), &|name| std::env::var(name).ok());
+        let values = parse(&String::from_utf8_lossy(&bytes));
         Ok(Some(Self { path, values }))
     }
 
     fn ralphrc(workspace: &Path) -> Result<Option<Self>, UserError> {
-        Self::first(&RALPHRC, workspace, |text, environment| ralphrc::parse(text, environment))
+        Self::first(&RALPHRC, workspace, |text| ralphrc::parse(text, variable))
     }
 
     fn config(workspace: &Path) -> Result<Option<Self>, UserError> {
-        Self::first(&CONFIG, workspace, |text, environment| bash_config::parse(text, environment))
+        Self::first(&CONFIG, workspace, |text| bash_config::parse(text, variable))
     }
 
     fn origin(&self, assignment: &Assignment) -> Origin {
@@ -80,17 +80,15 @@ struct Found {
 }
 
 /// The file that the settings mean; none when they mean another agent.
-fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserError> {
+fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Option<Found>, UserError> {
     let named = settings.agent.value.as_str();
     let origin = settings.agent.origin.clone();
     let of = |contract: Contract, name: &str, origin: Origin| -> Result<Option<Found>, UserError> {
-        match foreign::find(contract, name, workspace)? {
-            Some(path) => Ok(Some(Found { contract: Some(contract), name: name.to_owned(), path, origin })),
-            None => {
-                let error = foreign::no_such(contract, name, workspace);
-                Err(UserError { message: format!("{} (from {origin})", error.message), ..error })
-            }
+        if let Some(path) = foreign::find(contract, name, workspace)? {
+            return Ok(Some(Found { contract: Some(contract), name: name.to_owned(), path, origin }));
         }
+        let error = foreign::no_such(contract, name, workspace);
+        Err(UserError { message: format!("{} (from {origin})", error.message), ..error })
     };
     for contract in [Contract::Driver, Contract::Script] {
         if let Some(name) = named.strip_prefix(contract.word()).and_then(|rest| rest.strip_prefix(':')) {
@@ -110,7 +108,7 @@ fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserErro
         }
         return Ok(None);
     }
-    if named.contains('/') || named.ends_with(".sh") {
+    if named.contains('/') || Path::new(named).extension().is_some_and(|extension| extension == "sh") {
         let path = PathBuf::from(named);
         if !workspace.join(&path).is_file() {
             return Err(UserError::usage(format!("there is no file `{named}` (from {origin})"))
@@ -119,7 +117,7 @@ fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserErro
         let name = path.file_stem().map_or_else(|| named.to_owned(), |stem| stem.to_string_lossy().into_owned());
         return Ok(Some(Found { contract: None, name, path, origin }));
     }
-    if ["auto", "custom"].contains(&named) || Catalog::load(workspace)?.names().contains(&named) {
+    if ["auto", "custom"].contains(&named) || catalog.names().contains(&named) {
         return Ok(None);
     }
     for contract in [Contract::Driver, Contract::Script] {
@@ -134,18 +132,18 @@ fn find(settings: &Settings, workspace: &Path) -> Result<Option<Found>, UserErro
 pub fn choose(
     settings: &Settings,
     options: &dyn Fn(&str) -> Options,
-    live: Live,
+    catalog: &Catalog,
     workspace: &Path,
 ) -> Result<Option<Chosen>, UserError> {
-    let Some(Found { contract, name, path, origin }) = find(settings, workspace)? else { return Ok(None) };
-    trust::ask(&[path.clone()], settings, workspace)?;
+    let live = if settings.live.value { Live::Wanted } else { Live::Off };
+    let Some(Found { contract, name, path, origin }) = find(settings, catalog, workspace)? else { return Ok(None) };
+    trust::ask(std::slice::from_ref(&path), settings, workspace)?;
     let runtime = runtime()?;
-    let contract = match contract {
-        Some(contract) => contract,
-        None => {
-            let functions = runtime.block_on(conformance::functions(&path, workspace))?;
-            Contract::of(&functions).map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?
-        }
+    let contract = if let Some(contract) = contract {
+        contract
+    } else {
+        let functions = runtime.block_on(conformance::functions(&path, workspace))?;
+        Contract::of(&functions).map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?
     };
     let (globals, exports, mut notices) = variables(contract, settings, live, &name, &path, workspace)?;
     let foreign = Foreign { contract, path: path.clone(), globals, exports, live };
@@ -167,10 +165,10 @@ pub fn choose(
         }
         Ok::<_, UserError>(())
     })?;
-    agent.definition.dialect = dialect(&agent, workspace)?;
+    agent.definition.dialect = dialect(&agent, catalog);
     let word = contract.word();
     notices.insert(0, format!("agent `{name}` is the {word} `{}` (from {origin}); its code runs here", path.display()));
-    Ok(Some(Chosen { agent, source: Some(Source::File(path)), notices }))
+    Ok(Some(Chosen { agent, source: Some(Source::File(path)), why: format!("asked for by {origin}"), notices }))
 }
 
 /// What a driver says of itself becomes the agent's definition.
@@ -206,11 +204,10 @@ async fn learn(
 }
 
 /// The dialect of the agent file that has the same command; plain, which sees others by itself, when there is none.
-fn dialect(agent: &Agent, workspace: &Path) -> Result<String, UserError> {
+fn dialect(agent: &Agent, catalog: &Catalog) -> String {
     let program = Path::new(&agent.program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let catalog = Catalog::load(workspace)?;
     let known = catalog.entries().iter().find(|entry| entry.definition.commands.contains(&program));
-    Ok(known.map_or_else(|| "plain".to_owned(), |entry| entry.definition.dialect.clone()))
+    known.map_or_else(|| "plain".to_owned(), |entry| entry.definition.dialect.clone())
 }
 
 /// Variables for a file, those for its commands too, and what to tell.

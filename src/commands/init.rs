@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::choose;
 use super::run::working_directory;
-use crate::agent::{Catalog, Live};
 use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer};
 use crate::error::{Kind, UserError, io_reason};
@@ -44,12 +43,12 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
     let remark = "or `auto`, or another name that `ralph agents` shows".to_owned();
     if let Some(name) = &args.agent {
         if !["auto", "custom"].contains(&name.as_str()) {
-            Catalog::load(workspace)?.find(name)?;
+            choose::catalog(workspace, &FileLayer::default())?.find(name)?;
         }
         return Ok((name.clone(), remark, format!("the agent is `{name}`, as you said")));
     }
     process::protect(process::own_program());
-    match choose::choose(&Layer::default().settle(), &FileLayer::default(), Live::Wanted, workspace) {
+    match choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace) {
         Ok(chosen) => {
             let id = chosen.agent.id().to_owned();
             let told = format!("the agent is `{id}`, the first that is installed");

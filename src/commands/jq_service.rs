@@ -4,10 +4,9 @@ use std::io::{BufReader, BufWriter, Write as _};
 
 use crate::agent::jq_service::{lines, run as run_call, serve};
 use crate::cli::{JqMode, JqService};
-use crate::error::UserError;
 
 /// Runs the service until its input ends.
-pub fn run(args: &JqService) -> Result<u8, UserError> {
+pub fn run(args: &JqService) -> u8 {
     let input = BufReader::new(std::io::stdin().lock());
     let mut output = BufWriter::new(std::io::stdout().lock());
     let status = match args.mode {
@@ -17,5 +16,5 @@ pub fn run(args: &JqService) -> Result<u8, UserError> {
     };
     // Whoever asked may be gone.
     let _ = output.flush();
-    Ok(status.unwrap_or(0))
+    status.unwrap_or(0)
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::choose::{Chosen, choose};
-use super::foreign;
-use crate::agent::{Agent, Live, Source as DefinedBy, Turn};
+use super::{foreign, wrapper};
+use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
     self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
@@ -32,6 +32,8 @@ pub struct Planned {
     pub adapters: Vec<(String, Adapter)>,
     /// Where the chosen agent is defined.
     pub defined_by: Option<DefinedBy>,
+    /// Why it was chosen.
+    pub why: String,
 }
 
 /// Puts everything together; the agent is not started yet.
@@ -63,10 +65,9 @@ pub fn plan_from(
     task: Task,
 ) -> Result<Planned, UserError> {
     let said = layers.over(file.layer.clone());
-    let live = if args.no_live { Live::Off } else { Live::Wanted };
-    let Chosen { agent, source: defined_by, notices: told } = choose(&said.clone().settle(), &file, live, &workspace)?;
+    let Chosen { agent, source: defined_by, why, notices: told } = choose(&said.clone().settle(), &file, &workspace)?;
     // What the configuration of another loop says comes after the user's own words.
-    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
+    let mut settings = said.over(foreign::layer(&agent, &workspace)?).over(wrapper::layer(&agent)).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
@@ -142,7 +143,7 @@ pub fn plan_from(
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };
-    Ok(Planned { plan, settings, adapters: file.adapters, defined_by })
+    Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
 }
 
 /// What a mode says in front of its prompt. Paths belong to the working directory.
@@ -209,13 +210,15 @@ fn another(
     own.effort = Setting::new(None, Origin::Default);
     own.tools = Setting::new(Vec::new(), Origin::Default);
     own.transcript = Setting::new(Choice::Auto, Origin::Default);
-    let Chosen { agent, .. } = choose(&own, file, Live::Wanted, workspace)?;
+    let Chosen { agent, .. } = choose(&own, file, workspace)?;
     worker(agent, &mut own, file, workspace)
 }
 
 /// What the flags say.
 pub fn flags(args: &Run) -> Result<Layer, UserError> {
     let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
+    let wrapper = || Setting::new(wrapper::NAME.to_owned(), Origin::Flag("--claude-command"));
+    let agent = agent.or_else(|| args.claude_command.is_some().then(wrapper));
     let transcript = match (&args.transcript, &args.transcript_cmd) {
         (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
         (None, Some(command)) => {
@@ -228,8 +231,11 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
     {
         return Err(UserError::usage("`--completion` must be one line that is not empty"));
     }
-    let by_command = Origin::Flag("--agent-cmd");
-    let agent_command = args.agent_cmd.as_deref().map(command_line).transpose()?;
+    let by_command = Origin::Flag(if args.claude_command.is_some() { "--claude-command" } else { "--agent-cmd" });
+    let agent_command = match &args.claude_command {
+        Some(command) => Some(words(command, "--claude-command")?),
+        None => args.agent_cmd.as_deref().map(command_line).transpose()?,
+    };
     let (command, arguments) = agent_command
         .and_then(|argv| argv.split_first().map(|(program, rest)| (Program(program.clone()), rest.to_vec())))
         .map(|(program, rest)| (Setting::new(Some(program), by_command.clone()), Setting::new(rest, by_command)))
@@ -257,6 +263,11 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
         effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
         tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
         transcript,
+        live: match (args.live, args.no_live) {
+            (true, _) => Some(Setting::new(true, flag("--live"))),
+            (false, true) => Some(Setting::new(false, flag("--no-live"))),
+            (false, false) => None,
+        },
         pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),

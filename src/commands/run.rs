@@ -20,13 +20,14 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     // Looking for agents already starts some.
     process::protect(process::own_program());
-    let Planned { plan, settings, adapters, defined_by } = plan(args, mode, workspace)?;
+    let planned = plan(args, mode, workspace)?;
     if args.dry_run {
-        let report = dry_run::report(&plan, &settings, defined_by.as_ref())?;
+        let report = dry_run::report(&planned, args.output)?;
         // Nobody may be left to read it.
         let _ = std::io::stdout().write_all(report.as_bytes());
         return Ok(0);
     }
+    let Planned { plan, settings, adapters, .. } = planned;
     let stage = Stage::take(&plan.workspace)?;
     let unusable = |error: std::io::Error| unusable(&plan.workspace, &error);
     let directory = stage.store.create_run().map_err(unusable)?;

@@ -3,6 +3,7 @@
 //! What was allowed is kept outside of the repository, by the hash of the file. It must never be decided by a file that
 //! the repository brings.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -93,7 +94,11 @@ fn remember(path: &Path) -> Result<(), UserError> {
 fn hash(path: &Path) -> Result<String, UserError> {
     let bytes = std::fs::read(path)
         .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
-    Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+    let hex = |mut text: String, byte: &u8| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    };
+    Ok(Sha256::digest(&bytes).iter().fold(String::new(), hex))
 }
 
 /// Where it is remembered what was allowed.

@@ -15,6 +15,7 @@ cli:
   effort: '1'
   tools: [Read, 'Bash(git *)']
   pty: true
+  live: false
   leave_running: true
 event_loop:
   prompt_file: notes/P.md
@@ -27,6 +28,7 @@ event_loop:
 verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
 completion: {match: anywhere, also: ['<<<RALPHEX:X>>>'], plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
 no_progress: 0
+trust: ask
 permission: halt
 allowed_paths: [src/**, 'a b']
 session: {resume-until: context 60%}

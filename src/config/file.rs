@@ -21,6 +21,8 @@ const LARGEST: u64 = 1024 * 1024;
 /// What a file says, and what to warn about.
 #[derive(Debug, Default)]
 pub struct FileLayer {
+    /// Where it is.
+    pub path: Option<PathBuf>,
     /// The settings.
     pub layer: Layer,
     /// `adapters.NAME`: what holds for one agent only.
@@ -74,7 +76,7 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
 /// Reads settings that stand in another file; paths in them belong to the directory of `path`.
 pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
     let mut reading = Reading::new(path, text);
-    let mut file = FileLayer::default();
+    let mut file = FileLayer { path: Some(path.to_owned()), ..FileLayer::default() };
     let tree = yaml::parse(reading.name(), text)?;
     match &tree.value {
         Value::Null => reading.warnings.push(format!("`{}` is empty", reading.name())),

@@ -12,6 +12,7 @@ mod file;
 mod judgement;
 mod legacy;
 mod origin;
+pub mod ralphex;
 pub mod ralphrc;
 mod reading;
 mod schema;

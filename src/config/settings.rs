@@ -66,6 +66,8 @@ settings! {
     "cli.tools" tools: Vec<String> = Vec::new();
     /// Whether the agent gets a terminal instead of pipes.
     "cli.pty" pty: bool = false;
+    /// Whether a driver's output is shown as it comes, where the driver can.
+    "cli.live" live: bool = true;
     /// Whether processes that an agent leaves behind go on.
     "cli.leave_running" leave_running: bool = false;
     /// Where the prompt is when none is given; unset: `PROMPT.md`, then `.ralph/PROMPT.md`.

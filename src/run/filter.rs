@@ -49,6 +49,23 @@ pub struct Filter {
     /// When patience ends.
     deadline: Instant,
     done: bool,
+    partial: Partial,
+}
+
+/// Text that comes in pieces: a character that is cut in two waits for its rest.
+#[derive(Default)]
+struct Partial(Vec<u8>);
+
+impl Partial {
+    fn take(&mut self, bytes: &[u8]) -> String {
+        self.0.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&self.0) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.0.len(),
+        };
+        let rest = self.0.split_off(whole);
+        String::from_utf8_lossy(&std::mem::replace(&mut self.0, rest)).into_owned()
+    }
 }
 
 /// What the command is for.
@@ -74,6 +91,8 @@ pub struct Display {
 pub enum Did {
     /// It printed RTF1.
     Printed(Vec<u8>),
+    /// A display has text for people.
+    Shown(String),
     /// It says something to a person, or something is wrong with it.
     Event(Event),
     /// It took some bytes.
@@ -127,6 +146,7 @@ impl Filter {
             chunk: state,
             deadline: Instant::now() + PATIENCE,
             done: false,
+            partial: Partial::default(),
         })
     }
 
@@ -187,6 +207,9 @@ impl Filter {
         let Self { process, input, chunk, deadline, .. } = self;
         let step = tokio::select! {
             output = process.next() => match output {
+                Output::Bytes { from: Stream::Stdout, bytes } if self.role == Role::Display => {
+                    return Did::Shown(self.partial.take(bytes));
+                }
                 Output::Bytes { from: Stream::Stdout, bytes } => return Did::Printed(bytes.to_vec()),
                 Output::Bytes { bytes, .. } => {
                     let text = crate::transcript::strip_ansi(&String::from_utf8_lossy(bytes)).trim_end().to_owned();

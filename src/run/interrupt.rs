@@ -46,6 +46,17 @@ pub enum Action {
     Leave,
 }
 
+impl Action {
+    /// What was done, in words.
+    pub const fn done(self) -> &'static str {
+        match self {
+            Self::Ask => "asked the agent to stop",
+            Self::Kill => "killed the agent",
+            Self::Leave => "left at once",
+        }
+    }
+}
+
 /// Listens for the Unix signals of a whole run.
 #[derive(Debug)]
 pub struct Interrupts {

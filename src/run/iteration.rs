@@ -120,13 +120,8 @@ impl Iteration<'_> {
         if let Some(prompt) = self.context.prompts.first() {
             recorder.prompt(self.number, prompt)?;
         }
-        let mut filter = match self.transcript {
-            Selected::Command(argv) => Some(Filter::start(argv, self.workspace, &Raw::stdout(&self.raw, self.number))?),
-            Selected::Dialect(_) | Selected::Auto(_) => None,
-        };
-        let shown_by_itself = self.display.is_some();
         let output = Raw::stdout(&self.raw, self.number);
-        let mut display = self.display.map(|display| Filter::display(display, &output)).transpose()?;
+        let (mut filter, mut display) = readers(self.transcript, self.display, self.workspace, &output)?;
         let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
         let left_running = self.invocation.leave_running;
         let mut process =
@@ -136,15 +131,13 @@ impl Iteration<'_> {
             of: self.of,
             pid: Some(process.pid()),
             prompt_bytes: self.prompt_bytes,
-            display: shown_by_itself,
+            display: display.is_some(),
             agent: Some(self.agent.to_owned()),
             hat: self.hat.clone(),
             resumes: self.resumes.clone(),
         })?;
         let mut events = Vec::new();
-        let mut interrupted = false;
-        let mut suspended = Duration::ZERO;
-        let mut partial = Partial::default();
+        let (mut interrupted, mut suspended) = (false, Duration::ZERO);
         let mut ended = None;
         while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
             let next = tokio::select! {
@@ -153,33 +146,27 @@ impl Iteration<'_> {
                 output = process.next(), if ended.is_none() => match output {
                     Output::Bytes { from, bytes } => {
                         let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
-                        if from == Stream::Stdout {
-                            display.iter_mut().for_each(|display| display.more(written));
-                        }
-                        match (&mut filter, from) {
-                            (Some(filter), Stream::Stdout) => filter.more(written),
-                            _ => reading.push(from, bytes, &mut events),
+                        let is_told = from == Stream::Stdout;
+                        let readers = filter.iter_mut().chain(&mut display).filter(|_| is_told);
+                        readers.for_each(|reader| reader.more(written));
+                        if filter.is_none() || !is_told {
+                            reading.push(from, bytes, &mut events);
                         }
                         Next::Read(from)
                     }
                     Output::Ended(ended) => Next::Ended(ended),
                 },
                 did = Filter::next(&mut filter) => Next::Filtered(did),
-                did = Filter::next(&mut display) => Next::Shown(did),
+                did = Filter::next(&mut display) => Next::Filtered(did),
                 command = inbox.next() => Next::Told(command),
             };
             match next {
                 Next::Read(from) => record(recorder, self.number, from, &mut events)?,
+                Next::Filtered(Did::Shown(text)) => recorder.fact(Fact::Display { iteration: self.number, text })?,
                 Next::Filtered(did) => {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events)?;
                 }
-                Next::Shown(Did::Printed(bytes)) => {
-                    let text = partial.take(&bytes);
-                    recorder.fact(Fact::Display { iteration: self.number, text })?;
-                }
-                Next::Shown(Did::Event(event)) => recorder.event(self.number, Stream::Stderr, event)?,
-                Next::Shown(Did::Took) => {}
                 Next::Told(command) => {
                     told(&command, recorder)?;
                     if command == (Command::Stop { now: true }) && ended.is_none() {
@@ -194,13 +181,8 @@ impl Iteration<'_> {
                 Next::Came(Came::Resized) => drop(process.resize(process::terminal_size())),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;
-                    let done = match action {
-                        Action::Ask => "asked the agent to stop",
-                        Action::Kill => "killed the agent",
-                        Action::Leave => "left at once",
-                    };
                     let unix_signal = interrupt.name().to_owned();
-                    recorder.fact(Fact::Interrupt { unix_signal, action: done.to_owned() })?;
+                    recorder.fact(Fact::Interrupt { unix_signal, action: action.done().to_owned() })?;
                     match action {
                         _ if ended.is_some() => filter.iter_mut().chain(&mut display).for_each(Filter::kill),
                         Action::Ask => process.stop(StopReason::Asked),
@@ -225,21 +207,33 @@ impl Iteration<'_> {
             record(recorder, self.number, from, &mut rest)?;
         }
         let mut played = played(self.number, reading, &ended, interrupted);
-        played.suspended = suspended;
         played.receipt.left_running = left_running;
         played.receipt.agent = self.agent.to_owned();
         played.receipt.hat = self.hat;
         played.receipt.resumed = self.resumes.is_some();
         played.report.resumed = self.resumes.is_some();
         played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
-        Ok(played)
+        Ok(Played { suspended, ..played })
     }
+}
+
+/// The commands that read the raw output: an adapter, and a display.
+fn readers(
+    transcript: &Selected,
+    display: Option<Display>,
+    workspace: &Path,
+    output: &Path,
+) -> Result<(Option<Filter>, Option<Filter>), UserError> {
+    let filter = match transcript {
+        Selected::Command(argv) => Some(Filter::start(argv, workspace, output)?),
+        Selected::Dialect(_) | Selected::Auto(_) => None,
+    };
+    Ok((filter, display.map(|display| Filter::display(display, output)).transpose()?))
 }
 
 enum Next {
     Came(Came),
     Filtered(Did),
-    Shown(Did),
     Told(Command),
     Read(Stream),
     Ended(Ended),
@@ -253,27 +247,11 @@ pub fn told(command: &Command, recorder: &mut Recorder) -> Result<(), UserError>
     recorder.fact(Fact::Control { command: command.name().to_owned(), words: command.words() })
 }
 
-/// Text that comes in pieces: a character that is cut in two waits for its rest.
-#[derive(Default)]
-struct Partial(Vec<u8>);
-
-impl Partial {
-    fn take(&mut self, bytes: &[u8]) -> String {
-        self.0.extend_from_slice(bytes);
-        let whole = match std::str::from_utf8(&self.0) {
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            _ => self.0.len(),
-        };
-        let rest = self.0.split_off(whole);
-        String::from_utf8_lossy(&std::mem::replace(&mut self.0, rest)).into_owned()
-    }
-}
-
 fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
     match did {
         Did::Printed(bytes) => reading.push(Stream::Stdout, &bytes, events),
         Did::Event(event) => reading.add(event, events),
-        Did::Took => {}
+        Did::Shown(_) | Did::Took => {}
     }
 }
 

@@ -59,10 +59,9 @@ impl StatusBlock {
     /// What it means to the loop: `EXIT_SIGNAL` first, then `STATUS`.
     pub fn claim(&self) -> Claim {
         match (self.exit_signal, self.status.as_deref()) {
-            (Some(true), _) => Claim::Done,
+            (Some(true), _) | (None, Some("COMPLETE")) => Claim::Done,
             (_, Some("BLOCKED")) => Claim::Blocked,
             (Some(false), _) | (None, Some("IN_PROGRESS")) => Claim::NotDone,
-            (None, Some("COMPLETE")) => Claim::Done,
             (None, _) => Claim::Nothing,
         }
     }

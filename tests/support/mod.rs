@@ -337,7 +337,11 @@ impl Ran {
 
     /// The raw bytes of an iteration.
     pub fn raw(&self, name: &str) -> Vec<u8> {
-        std::fs::read(run_directory(&self.test.workspace()).unwrap().join("raw").join(name)).unwrap()
+        let path = run_directory(&self.test.workspace()).unwrap().join("raw").join(name);
+        let path = if path.exists() { path } else { path.with_file_name(format!("{name}.zst")) };
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut ralph::journal::raw::open(&path).unwrap(), &mut bytes).unwrap();
+        bytes
     }
 
     fn shown(&self) -> String {

@@ -50,14 +50,13 @@ pub fn take(buffer: &mut Vec<u8>) -> Option<Said> {
         Some(field.to_vec())
     };
     let number = |field: Vec<u8>| String::from_utf8_lossy(&field).parse::<usize>().ok();
-    let said = match field()?.as_slice() {
-        b"log" => Said::Log(String::from_utf8_lossy(&field()?).into_owned()),
-        _ => {
-            let status = number(field()?).and_then(|status| i32::try_from(status).ok()).unwrap_or(-1);
-            let count = number(field()?).unwrap_or(0);
-            let fields = (0..count).map(|_| field()).collect::<Option<Vec<_>>>()?;
-            Said::Answer(Answer { status, fields })
-        }
+    let said = if field()? == b"log" {
+        Said::Log(String::from_utf8_lossy(&field()?).into_owned())
+    } else {
+        let status = number(field()?).and_then(|status| i32::try_from(status).ok()).unwrap_or(-1);
+        let count = number(field()?).unwrap_or(0);
+        let fields = (0..count).map(|_| field()).collect::<Option<Vec<_>>>()?;
+        Said::Answer(Answer { status, fields })
     };
     let taken = buffer.len() - rest.len();
     buffer.drain(..taken);

@@ -83,6 +83,9 @@ impl Place {
 /// The prompt as `$(cat file)` gives it.
 const WORDS: &str = "Do 'this' and \"that\".\n\n$(touch x)";
 
+/// A driver's name, what comes first, what a session adds, what comes last.
+type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+
 #[tokio::test]
 async fn the_command_lines_of_the_five_drivers_are_the_documented_ones() {
     let joined = format!("{CONTEXT}\n\n{WORDS}");
@@ -99,7 +102,7 @@ async fn the_command_lines_of_the_five_drivers_are_the_documented_ones() {
     let codex = ["codex", "exec", "--json", "--sandbox", "workspace-write"];
     let opencode = ["opencode", "run", "--agent", "build", "--format", "json"];
     let copilot = ["copilot", "--autopilot", "--yolo", "--max-autopilot-continues", "50", "--no-ask-user", "-s", "-p"];
-    let rows: [(&str, &[&str], &[&str], &[&str]); 4] = [
+    let rows: [Row<'_>; 4] = [
         ("claude-code", &claude, &["--resume", "S"], &["--append-system-prompt", CONTEXT, "-p", WORDS]),
         ("codex", &codex, &["resume", "S"], &[&joined]),
         ("opencode", &opencode, &["--continue", "--session", "S"], &[&joined]),

@@ -6,9 +6,7 @@ use super::super::choose::{self, options, passed_over, still_waiting};
 use super::super::runtime;
 use super::{Check, Kind, Part};
 use crate::agent::definition::When;
-use crate::agent::{
-    self, Agent, Auth, Catalog, Definition, Entry, Flags, Known, Live, Probe, Source, State, Turn, User,
-};
+use crate::agent::{self, Agent, Auth, Definition, Entry, Flags, Known, Probe, Source, State, Turn, User};
 use crate::config::{FileLayer, Settings};
 use crate::error::UserError;
 use crate::process;
@@ -16,6 +14,8 @@ use crate::run::start_error;
 
 /// What was found.
 pub struct Found {
+    /// What is wrong with agent files.
+    pub warnings: Vec<String>,
     /// The agents that are there, and the one that is wanted.
     pub parts: Vec<Part>,
     /// The others.
@@ -24,7 +24,7 @@ pub struct Found {
 
 /// Looks at all agents, or at the one that is named.
 pub fn look(named: Option<&str>, settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Found, UserError> {
-    let catalog = Catalog::load(workspace)?;
+    let catalog = choose::catalog(workspace, file)?;
     let wanted = named.unwrap_or(settings.agent.value.as_str());
     let entries: Vec<&Entry> = match named {
         Some(name) if name != "custom" && name != "auto" => vec![catalog.find(name)?],
@@ -41,7 +41,7 @@ pub fn look(named: Option<&str>, settings: &Settings, file: &FileLayer, workspac
         candidates.map(|(entry, _)| entry.definition.id.as_str()).next()
     };
     let chosen = if wanted == "auto" { first() } else { Some(wanted) };
-    let mut found = Found { parts: Vec::new(), missing: Vec::new() };
+    let mut found = Found { warnings: catalog.warnings(), parts: Vec::new(), missing: Vec::new() };
     let asked = entries.iter().zip(&probes).filter(|(_, probe)| installed(probe)).map(|(entry, _)| {
         let adapter = file.adapter(&entry.definition.id);
         let (agent, _) = agent::locate(&entry.definition, options(settings, &adapter), workspace);
@@ -173,7 +173,7 @@ fn login_check(definition: &Definition) -> Check {
 
 /// Any command as an agent: all that can be seen is whether it can be started.
 fn custom(settings: &Settings, file: &FileLayer, workspace: &Path) -> Part {
-    let startable = choose::choose(settings, file, Live::Wanted, workspace).and_then(|chosen| {
+    let startable = choose::choose(settings, file, workspace).and_then(|chosen| {
         let invocation = chosen.agent.invocation(&Turn::new("", workspace))?;
         process::check(&invocation).map_err(|error| start_error(&error))
     });

@@ -1,6 +1,6 @@
 //! The machine around the agents: configuration, git, terminal, disk, and what runs of the past have left behind.
 
-use std::io::{IsTerminal as _, Read as _, Seek as _, SeekFrom};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use super::super::runtime;
@@ -8,15 +8,12 @@ use super::Check;
 use crate::agent::{Answer, PATIENCE, ask};
 use crate::config::{self, FileLayer};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Lock, LockError, Store};
+use crate::journal::{Lock, LockError, Store, Summary};
 use crate::process::{self, Exit, Invocation, Stdin};
 
 /// Below this a run will fail before long; below the other one it may.
 const TOO_LITTLE: u64 = 100 * 1024 * 1024;
 const LITTLE: u64 = 1024 * 1024 * 1024;
-
-/// Enough of a journal's end to hold its last record.
-const LAST_RECORD: u64 = 64 * 1024;
 
 /// Looks at everything.
 pub fn look(workspace: &Path, given: Option<&Path>, file: &FileLayer) -> Result<Vec<Check>, UserError> {
@@ -84,7 +81,7 @@ fn disk(workspace: &Path) -> Check {
 /// What ralph itself has left here. Nothing is made that is not there.
 fn runs(workspace: &Path) -> Vec<Check> {
     let place = workspace.join(".ralph");
-    if !place.exists() {
+    if !place.exists() || place.is_dir() && !place.join("runs").exists() {
         return vec![Check::fine("runs", "none yet in this directory")];
     }
     let unusable = |error: &std::io::Error| {
@@ -106,15 +103,16 @@ fn runs(workspace: &Path) -> Vec<Check> {
         Err(LockError::Held(None)) => return vec![Check::note("runs", "a run is active")],
         Err(LockError::Io(error)) => return unusable(&error),
     };
-    let journals = std::fs::read_dir(place.join("runs")).into_iter().flatten().flatten();
-    let ends: Vec<bool> = journals.map(|run| has_ended(&run.path().join("journal.jsonl"))).collect();
-    let unfinished = ends.iter().filter(|ended| !**ended).count();
+    let runs = store.runs().unwrap_or_default();
+    let ended = runs.iter().filter(|run| Summary::of(run).is_ok_and(|summary| summary.end.is_some())).count();
+    let (all, unfinished) = (runs.len(), runs.len() - ended);
     let mut checks = vec![match unfinished {
-        0 => Check::fine("runs", format!("{} here, all of them ended", ends.len())),
+        0 => Check::fine("runs", format!("{all} here, all of them ended")),
         _ => Check::note(
             "runs",
-            format!("{unfinished} of {} here never ended: ralph was killed, or the machine stopped", ends.len()),
-        ),
+            format!("{unfinished} of {all} here never ended: ralph was killed, or the machine stopped"),
+        )
+        .advice("go on with the newest: `ralph resume`"),
     }];
     let strays = process::strays(|run| !store.has_run(run));
     checks.extend(strays.into_iter().map(|found| {
@@ -123,18 +121,4 @@ fn runs(workspace: &Path) -> Vec<Check> {
             .advice(format!("end it with `kill {pid}`"))
     }));
     checks
-}
-
-/// Whether a journal tells of its run's end.
-fn has_ended(journal: &Path) -> bool {
-    let last = || -> std::io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(journal)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LAST_RECORD)))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let end = br#""kind":"run_end""#;
-    last().is_ok_and(|bytes| memchr::memmem::find(&bytes, end).is_some())
 }
