@@ -48,13 +48,10 @@ fn main() {
         let Beginning { invocation, state } = script.display().await.unwrap();
         let stdin = [state.as_slice(), &std::fs::read(&output).unwrap()].concat();
         let start = Instant::now();
-        let shown = capture(
-            Invocation { stdin: Stdin::Bytes(stdin.into()), ..invocation },
-            Duration::from_secs(600),
-            1 << 26,
-        )
-        .await
-        .unwrap();
+        let shown =
+            capture(Invocation { stdin: Stdin::Bytes(stdin.into()), ..invocation }, Duration::from_secs(600), 1 << 26)
+                .await
+                .unwrap();
         report("display, jq in the bridge", LINES, start.elapsed());
         assert_eq!(shown.stdout.iter().filter(|&&byte| byte == b'\n').count(), LINES);
     });
