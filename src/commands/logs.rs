@@ -8,7 +8,7 @@ use super::looks::line_view;
 use crate::cli::Output;
 use crate::cli::history::Logs;
 use crate::error::UserError;
-use crate::event::{Event, Tag};
+use crate::event::{Event, Tag, ToolEnd, ToolRef, ToolStart};
 use crate::journal::raw::{self, RawFile};
 use crate::journal::{Body, Fact, Lock, Reader, Record, RunDirectory};
 use crate::ui::{JsonView, View, harmless};
@@ -94,9 +94,7 @@ impl Wanted {
 
     fn has(&mut self, record: &Record) -> bool {
         match &record.body {
-            Body::Loop(Fact::IterationStart { iteration, .. }) | Body::Agent { iteration, .. } => {
-                self.now = *iteration;
-            }
+            Body::Loop(Fact::IterationStart { iteration, .. }) | Body::Agent { iteration, .. } => self.now = *iteration,
             _ => {}
         }
         if self.iteration.is_some_and(|wanted| wanted != self.now) {
@@ -114,9 +112,9 @@ impl Wanted {
 
     fn has_event(&mut self, event: &Event) -> bool {
         let tool = |event: &Event| match event {
-            Event::ToolStart { tool, .. } => Some(tool.id.clone()),
-            Event::ToolOutput { tool, .. } => Some(tool.id.clone()),
-            Event::ToolEnd { tool, .. } => Some(tool.id.clone()),
+            Event::ToolStart { tool: ToolStart { id, .. }, .. }
+            | Event::ToolOutput { tool: ToolRef { id }, .. }
+            | Event::ToolEnd { tool: ToolEnd { id, .. }, .. } => Some(id.clone()),
             _ => None,
         };
         if let (Event::ToolStart { tool, .. }, Some(name)) = (event, &self.tool)

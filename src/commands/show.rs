@@ -15,7 +15,7 @@ pub fn run(args: &ShowRun) -> Result<u8, UserError> {
         let mut value = serde_json::to_value(&told.summary).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             // What only the loop reads, and what only the summary itself needs.
-            for key in ["memory", "form", "covers"] {
+            for key in ["memory", "form", "covers", "decided", "remembered"] {
                 object.remove(key);
             }
             object.insert("outcome".into(), told.standing.name().replace([' ', '-'], "_").into());

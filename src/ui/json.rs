@@ -1,6 +1,7 @@
 //! Records as JSON lines, the very lines of the journal: for other programs. Somebody may still look at them on a
 //! terminal, so that what a terminal obeys is written as JSON's own escapes.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::View;
@@ -52,7 +53,7 @@ pub fn escaped(json: &[u8]) -> Option<String> {
     let mut safe = String::with_capacity(text.len() + 64);
     for character in text.chars() {
         if is_special(character) {
-            let _ = std::fmt::Write::write_fmt(&mut safe, format_args!("\\u{:04x}", u32::from(character)));
+            let _ = write!(safe, "\\u{:04x}", u32::from(character));
         } else {
             safe.push(character);
         }
