@@ -88,6 +88,8 @@ pub enum Command {
     Agents(Agents),
     /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
     Doctor(Doctor),
+    /// Run any agent as if it were Claude Code, for tools that can only drive that
+    AsClaude(AsClaude),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
     /// Show the settings, each with the place it comes from
@@ -153,6 +155,10 @@ pub struct Run {
     /// Run this command as the agent; it gets the prompt on standard input.
     #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
     pub agent_cmd: Option<String>,
+
+    /// Run this command as the agent; it speaks Claude's stream-json, and takes the prompt as Claude Code does.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["agent", "agent_cmd"])]
+    pub claude_command: Option<String>,
 
     /// The model, in the agent's own words.
     #[arg(long, value_name = "MODEL")]
@@ -368,6 +374,23 @@ pub enum Output {
     Json,
 }
 
+/// `ralph as-claude`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A link called `AGENT-as-claude` to this program does the same. Flags that Claude Code does not have are \
+skipped; `--text-only` tells tool activity as lines of progress."
+)]
+pub struct AsClaude {
+    /// The agent that does the work.
+    #[arg(value_name = "AGENT")]
+    pub agent: String,
+
+    /// What Claude Code would be given: `-p PROMPT`, `--print` with the prompt on standard input, `--model`, `--effort`,
+    /// `--resume`, `--session-id`, `--append-system-prompt`, `--allowedTools`, `--output-format`, `--include-partial-messages`.
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
 /// `ralph translate`.
 #[derive(Debug, Args)]
 pub struct Translate {
@@ -414,6 +437,8 @@ pub enum To {
     Rtf1,
     /// What the line view shows.
     Text,
+    /// Claude's stream-json.
+    Claude,
 }
 
 /// `90`, `90s`, `30m`, `1h30m`.

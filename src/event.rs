@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 pub use meta::{FailureClass, FileChange, Known, Meta, TodoItem, TodoStatus};
 pub use wire::SchemaError;
+pub use write::write_string;
 
 /// A JSON object, in the order it was written.
 pub type Object = Map<String, Value>;

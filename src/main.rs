@@ -9,5 +9,9 @@ fn main() -> ExitCode {
     if let Some(code) = ralph::process::guardian_main() {
         return code;
     }
+    // By another name it plays Claude Code.
+    if let Some(code) = ralph::commands::by_name() {
+        return code;
+    }
     ralph::commands::dispatch(ralph::cli::Cli::parse())
 }

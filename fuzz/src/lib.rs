@@ -3,6 +3,8 @@
 //! A broken promise is a panic, as fuzzers want it.
 
 use ralph::event::Event;
+use ralph::journal::Record;
+use ralph::journal::redact::{Redactor, Streaming};
 use ralph::process::{Exit, Lines};
 use ralph::transcript::{Adapter, Context, Dialect, auto};
 
@@ -47,4 +49,43 @@ fn check_events(name: &str, events: &[Event]) {
         }
     }
     assert!(open.is_empty(), "{name}: tools left open: {open:?}");
+}
+
+/// Reads bytes as a journal: every line is a record or is refused, and a record that was read is written so that it reads
+/// the same again.
+///
+/// # Panics
+/// When the reader breaks a promise.
+pub fn check_journal(bytes: &[u8]) {
+    for line in bytes.split(|&byte| byte == b'\n') {
+        let Ok(record) = Record::read_line(line) else { continue };
+        let mut written = Vec::new();
+        if let Err(error) = record.write_line(&mut written) {
+            panic!("a record cannot be written: {error}");
+        }
+        assert_eq!(written.iter().filter(|&&byte| byte == b'\n').count(), 1, "one record, one line");
+        match Record::read_line(&written) {
+            Ok(again) => assert!(again == record || written == line, "a record reads differently when it is written again"),
+            Err(error) => panic!("a record that was written cannot be read: {error}"),
+        }
+    }
+}
+
+/// Takes secrets out of bytes: in one piece, and in small ones.
+///
+/// # Panics
+/// When pieces give something else than the whole.
+pub fn check_redaction(bytes: &[u8]) {
+    let redactor = Redactor::new([("A_TOKEN".to_owned(), "s3cr3t-Value/1".to_owned())]);
+    let stream = |piece: usize| {
+        let mut stream = Streaming::new(&redactor);
+        let mut out = Vec::new();
+        for chunk in bytes.chunks(piece) {
+            // Writing to memory does not fail.
+            let _ = stream.write(chunk, &mut out);
+        }
+        let _ = stream.finish(&mut out);
+        out
+    };
+    assert_eq!(stream(bytes.len().max(1)), stream(3), "the same bytes gave something else when they came in pieces");
 }

@@ -47,6 +47,10 @@ pub struct Definition {
     /// How it takes a prompt that cannot stand on a command line: too long, or like a flag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_prompt: Option<PromptForm>,
+    /// True when a failed first try without an answer is followed by one with `large_prompt`: some commands take only one
+    /// of the two.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tries_both_prompts: bool,
     /// How a session goes on.
     #[serde(default)]
     pub session: Sessions,
@@ -356,6 +360,7 @@ pub fn of_command(program: &str) -> Definition {
         arguments: Arguments::default(),
         prompt: PromptForm::default(),
         large_prompt: None,
+        tries_both_prompts: false,
         session: Sessions::default(),
         interactive: None,
         tty: false,

@@ -37,13 +37,31 @@ pub struct Turn<'a> {
     pub session: Session,
     /// Who is there.
     pub mode: Mode,
+    /// How the prompt travels.
+    pub way: Way,
 }
 
 impl<'a> Turn<'a> {
     /// A fresh session that nobody watches.
     pub const fn new(prompt: &'a str, workspace: &'a Path) -> Self {
-        Self { prompt, workspace, environment: Vec::new(), session: Session::New, mode: Mode::Headless }
+        Self {
+            prompt,
+            workspace,
+            environment: Vec::new(),
+            session: Session::New,
+            mode: Mode::Headless,
+            way: Way::Usual,
+        }
     }
+}
+
+/// How the prompt travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As its file says.
+    Usual,
+    /// As its file says for large prompts.
+    Large,
 }
 
 /// Which session of the agent.
@@ -97,7 +115,7 @@ impl Agent {
         let arguments = &definition.arguments;
         let session = self.session(&turn.session)?;
         let (form, mut args) = match (turn.mode, &definition.interactive) {
-            (Mode::Headless, _) => (Some(self.prompt_form(turn.prompt)?), self.headless(session.as_ref())),
+            (Mode::Headless, _) => (Some(self.prompt_form(turn.prompt, turn.way)?), self.headless(session.as_ref())),
             (Mode::Interactive, Some(interactive)) => {
                 (interactive.prompt.as_ref(), [&interactive.subcommand[..], &interactive.args].concat())
             }
@@ -213,14 +231,14 @@ impl Agent {
         })
     }
 
-    fn prompt_form(&self, prompt: &str) -> Result<&PromptForm, UserError> {
+    fn prompt_form(&self, prompt: &str, way: Way) -> Result<&PromptForm, UserError> {
         let usual = &self.definition.prompt;
         let fits = prompt.len() <= LONGEST_ARGUMENT;
         // Without anything before it, such a prompt would be read as a flag.
         let looks_like_a_flag = usual.after.is_empty() && prompt.starts_with('-');
         match &self.definition.large_prompt {
             _ if usual.by != By::Argument => Ok(usual),
-            Some(large) if !fits || looks_like_a_flag => Ok(large),
+            Some(large) if !fits || looks_like_a_flag || way == Way::Large => Ok(large),
             _ if fits => Ok(usual),
             _ => Err(UserError::usage(format!(
                 "the prompt has {} bytes, and agent `{}` takes it on its command line, where at most {LONGEST_ARGUMENT} fit",

@@ -27,7 +27,7 @@ pub use definition::{By, Definition, PromptForm};
 pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
 pub use foreign::{Contract, Foreign, Live};
 pub use help::{Flags, flags};
-pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn};
+pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn, Way};
 pub use question::{Answer, PATIENCE, ask};
 pub use version::Known;
 

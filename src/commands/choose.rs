@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{foreign, runtime};
+use super::{foreign, runtime, wrapper};
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
     self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Source, State, User,
@@ -38,6 +38,9 @@ pub fn choose(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result
     let wishes = |name: &str| options(settings, &file.adapter(name));
     let catalog = catalog(workspace, file)?;
     if let Some(chosen) = foreign::choose(settings, &wishes, &catalog, workspace)? {
+        return Ok(chosen);
+    }
+    if let Some(chosen) = wrapper::choose(settings, wishes(wrapper::NAME), workspace)? {
         return Ok(chosen);
     }
     let asked = &settings.agent.origin;

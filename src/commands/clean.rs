@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::find::{Here, print};
 use crate::cli::history::Clean;
 use crate::error::{UserError, io_reason};
-use crate::journal::RunDirectory;
+use crate::journal::{RunDirectory, Store};
 use crate::ui::history::{Standing, Told, local};
 
 /// Removes what is too old, too many or too large.
@@ -19,40 +19,89 @@ pub fn run(args: &Clean) -> Result<u8, UserError> {
             .hint("with `--dry-run` they are only shown"));
     }
     let here = Here::find()?;
+    let rule =
+        Rule { older_than: args.older_than, keep: args.keep, max_size: args.max_size, unfinished: args.unfinished };
+    let deed = if args.dry_run { Deed::Tell } else { Deed::Remove };
+    let swept = sweep(&here, &rule, deed)?;
+    let (verb, what) = match deed {
+        Deed::Tell => ("would remove", "would be removed"),
+        Deed::Remove => ("removed", "removed"),
+    };
+    let mut text = String::new();
+    for Gone { id, started, size } in &swept.gone {
+        let _ = writeln!(text, "{verb} {id}  {started}  {}", bytes(*size));
+    }
+    let freed = swept.gone.iter().map(|gone| gone.size).sum();
+    let _ =
+        writeln!(text, "{} {what} ({}), {} kept ({})", swept.gone.len(), bytes(freed), swept.kept, bytes(swept.room));
+    print(&text)
+}
+
+/// Removes runs that are over until so many are left. `running` is the one that asks.
+pub fn retain(store: &Store, running: &str, keep: u32) -> Result<(), UserError> {
+    let here = Here { store: store.clone(), running: Some(running.to_owned()) };
+    let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+    let rule = Rule { older_than: None, keep: Some(keep), max_size: None, unfinished: false };
+    sweep(&here, &rule, Deed::Remove).map(|_| ())
+}
+
+/// Which runs go.
+struct Rule {
+    older_than: Option<jiff::SignedDuration>,
+    keep: Option<usize>,
+    max_size: Option<u64>,
+    unfinished: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Tell,
+    Remove,
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Swept {
+    gone: Vec<Gone>,
+    kept: usize,
+    room: u64,
+}
+
+struct Gone {
+    id: String,
+    started: String,
+    size: u64,
+}
+
+fn sweep(here: &Here, rule: &Rule, deed: Deed) -> Result<Swept, UserError> {
     let failed = |error: &io::Error| UserError::failed(format!("cannot list the runs: {}", io_reason(error)));
     let mut runs = here.store.runs().map_err(|error| failed(&error))?;
     runs.reverse();
-    let mut text = String::new();
-    let (mut kept, mut room, mut freed, mut removed) = (0, 0, 0, 0);
+    let mut swept = Swept::default();
     for run in &runs {
         let size = size(&run.path);
         // One that cannot be read is not known to be over.
         let told = here.tell(run).ok();
         let is_over = told.as_ref().is_some_and(|told| match told.standing {
             Standing::Running => false,
-            Standing::Unfinished => args.unfinished,
+            Standing::Unfinished => rule.unfinished,
             Standing::Ended(_) => true,
         });
-        let old = args.older_than.is_some_and(|age| told.as_ref().is_some_and(|told| is_older(told, age)));
-        let many = args.keep.is_some_and(|most| kept >= most);
-        let large = args.max_size.is_some_and(|most| room + size > most);
+        let old = rule.older_than.is_some_and(|age| told.as_ref().is_some_and(|told| is_older(told, age)));
+        let many = rule.keep.is_some_and(|most| swept.kept >= most);
+        let large = rule.max_size.is_some_and(|most| swept.room + size > most);
         if is_over && (old || many || large) {
-            if !args.dry_run {
+            if deed == Deed::Remove {
                 remove(run)?;
             }
-            let verb = if args.dry_run { "would remove" } else { "removed" };
-            let started = local(told.as_ref().and_then(|told| told.summary.started));
-            let _ = writeln!(text, "{verb} {}  {started}  {}", run.id, bytes(size));
-            freed += size;
-            removed += 1;
+            let started = local(told.and_then(|told| told.summary.started));
+            swept.gone.push(Gone { id: run.id.clone(), started, size });
         } else {
-            kept += 1;
-            room += size;
+            swept.kept += 1;
+            swept.room += size;
         }
     }
-    let what = if args.dry_run { "would be removed" } else { "removed" };
-    let _ = writeln!(text, "{removed} {what} ({}), {kept} kept ({})", bytes(freed), bytes(room));
-    print(&text)
+    Ok(swept)
 }
 
 fn is_older(told: &Told, age: jiff::SignedDuration) -> bool {

@@ -1,6 +1,7 @@
 //! The subcommands: each turns its arguments into a call of the library and shows what came of it.
 
 mod agents;
+mod as_claude;
 mod choose;
 mod clean;
 mod completions;
@@ -32,6 +33,7 @@ mod stats;
 mod steer;
 mod translate;
 mod trust;
+mod wrapper;
 
 use std::process::ExitCode;
 
@@ -67,6 +69,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Clean(args) => clean::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::AsClaude(args) => as_claude::run(&args.agent, &args.arguments),
         Command::Translate(args) => translate::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Init(args) => init::run(&args),
@@ -76,6 +79,18 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::JqService(args) => Ok(jq_service::run(&args)),
         Command::DemoAgent => demo_agent::run(),
     };
+    told(result)
+}
+
+/// A link to this program called `AGENT-as-claude` plays Claude Code with that agent.
+pub fn by_name() -> Option<ExitCode> {
+    let mut words = std::env::args_os();
+    let agent = as_claude::agent_of_link(&words.next()?)?;
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    Some(told(as_claude::run(&agent, &words)))
+}
+
+fn told(result: Result<u8, UserError>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

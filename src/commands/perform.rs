@@ -7,9 +7,11 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::clean;
 use super::looks::line_view;
 use super::runtime;
 use crate::cli::{Looks, Output};
+use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
@@ -52,6 +54,22 @@ pub struct Performance {
     pub memory: Memory,
     /// What is kept beside the journal, for a resumed run.
     pub kept: Vec<(&'static str, String)>,
+    /// How it is kept.
+    pub keeping: Keeping,
+}
+
+/// How files of a run are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeping {
+    raw: RawBytes,
+    compress: bool,
+    runs: Option<u32>,
+}
+
+impl From<&Settings> for Keeping {
+    fn from(settings: &Settings) -> Self {
+        Self { raw: settings.raw.value, compress: settings.compress.value, runs: settings.keep_runs.value }
+    }
 }
 
 impl Performance {
@@ -70,13 +88,16 @@ impl Performance {
             Output::Lines => Box::new(line_view(looks)),
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         };
-        let feed = Feed::start_at(view, self.directory.journal(), self.summary.covers)
+        let feed = Feed::start_at(view, self.directory.journal(), self.journal.length())
             .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
         let feed = Rc::new(RefCell::new(feed));
         let observer = Rc::clone(&feed);
         let observer = Box::new(move |appended| observer.borrow_mut().send(appended));
-        let Self { plan, directory, journal, summary, memory, kept } = self;
+        let Self { plan, directory, journal, summary, memory, kept, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
+        if keeping.raw == RawBytes::Exact {
+            recorder = recorder.with_exact_raw_files();
+        }
         for (name, text) in kept {
             recorder.keep(&directory.path.join(name), &text)?;
         }
@@ -91,8 +112,15 @@ impl Performance {
             let _ =
                 writeln!(stderr, "warning: not everything could be shown; everything that happened is in `{place}`");
         }
-        if let Err(error) = raw::pack(&directory.raw()) {
+        if keeping.compress
+            && let Err(error) = raw::pack(&directory.raw())
+        {
             let _ = writeln!(stderr, "warning: cannot pack the raw files: {}", io_reason(&error));
+        }
+        if let Some(keep) = keeping.runs
+            && let Err(error) = clean::retain(&stage.store, &directory.id, keep)
+        {
+            let _ = writeln!(stderr, "warning: {}", error.message);
         }
         let finished = finished?;
         drop(stage);

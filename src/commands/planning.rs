@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::choose::{Chosen, choose};
-use super::foreign;
+use super::{foreign, wrapper};
 use crate::agent::{Agent, Source as DefinedBy, Turn};
 use crate::cli::Run;
 use crate::config::{
@@ -67,7 +67,7 @@ pub fn plan_from(
     let said = layers.over(file.layer.clone());
     let Chosen { agent, source: defined_by, why, notices: told } = choose(&said.clone().settle(), &file, &workspace)?;
     // What the configuration of another loop says comes after the user's own words.
-    let mut settings = said.over(foreign::layer(&agent, &workspace)?).settle();
+    let mut settings = said.over(foreign::layer(&agent, &workspace)?).over(wrapper::layer(&agent)).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
@@ -217,6 +217,8 @@ fn another(
 /// What the flags say.
 pub fn flags(args: &Run) -> Result<Layer, UserError> {
     let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
+    let wrapper = || Setting::new(wrapper::NAME.to_owned(), Origin::Flag("--claude-command"));
+    let agent = agent.or_else(|| args.claude_command.is_some().then(wrapper));
     let transcript = match (&args.transcript, &args.transcript_cmd) {
         (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
         (None, Some(command)) => {
@@ -229,8 +231,11 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
     {
         return Err(UserError::usage("`--completion` must be one line that is not empty"));
     }
-    let by_command = Origin::Flag("--agent-cmd");
-    let agent_command = args.agent_cmd.as_deref().map(command_line).transpose()?;
+    let by_command = Origin::Flag(if args.claude_command.is_some() { "--claude-command" } else { "--agent-cmd" });
+    let agent_command = match &args.claude_command {
+        Some(command) => Some(words(command, "--claude-command")?),
+        None => args.agent_cmd.as_deref().map(command_line).transpose()?,
+    };
     let (command, arguments) = agent_command
         .and_then(|argv| argv.split_first().map(|(program, rest)| (Program(program.clone()), rest.to_vec())))
         .map(|(program, rest)| (Setting::new(Some(program), by_command.clone()), Setting::new(rest, by_command)))

@@ -40,7 +40,8 @@ pub fn run(args: &Replay) -> Result<u8, UserError> {
             // A line that no ralph can read is no reason to hide the rest.
             Some(Err(_)) => {}
             Some(Ok(record)) => {
-                let played = if args.with_adapter { again.record(record, &mut player) } else { player.record(&record) };
+                let played =
+                    if args.with_adapter { again.record(&record, &mut player) } else { player.record(&record) };
                 if let Err(error) = played {
                     return shown(Err(error));
                 }
@@ -97,18 +98,18 @@ struct Again<'a> {
 }
 
 impl Again<'_> {
-    fn record(&mut self, record: Record, player: &mut Player) -> io::Result<()> {
+    fn record(&mut self, record: &Record, player: &mut Player) -> io::Result<()> {
         match &record.body {
             Body::Loop(Fact::RunStart { transcript, .. }) => self.transcript = Some(Choice::from(transcript.as_str())),
             Body::Agent { iteration, from: Stream::Stdout, .. } if self.left == Some(*iteration) => return Ok(()),
             Body::Loop(Fact::IterationStart { iteration, .. }) => {
                 let iteration = *iteration;
-                player.record(&record)?;
+                player.record(record)?;
                 return self.read(iteration, record.at, player);
             }
             _ => {}
         }
-        player.record(&record)
+        player.record(record)
     }
 
     /// Shows what today's adapter makes of an iteration.

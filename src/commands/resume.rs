@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Parser as _;
 
 use super::find::Here;
-use super::perform::{Performance, Stage};
+use super::perform::{Keeping, Performance, Stage};
 use super::planning::{Planned, Task, flags, plan_from};
 use super::run::working_directory;
 use super::runtime;
@@ -50,7 +50,8 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
     }
     plan.notices.push(format!("resumed after {} iterations", memory.state.iterations));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
-    Performance { plan, directory: run, journal, summary, memory, kept: Vec::new() }.play(
+    let keeping = Keeping::from(&settings);
+    Performance { plan, directory: run, journal, summary, memory, kept: Vec::new(), keeping }.play(
         stage,
         args.output,
         &args.looks,

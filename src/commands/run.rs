@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::dry_run;
-use super::perform::{Performance, Stage, unusable};
+use super::perform::{Keeping, Performance, Stage, unusable};
 use super::planning::{Planned, plan};
 use crate::cli::Run;
 use crate::config;
@@ -37,7 +37,8 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
         kept.push((PROMPT, plan.prompt.read()?));
     }
     let (summary, memory) = (Summary::default(), Memory::default());
-    Performance { plan, directory, journal, summary, memory, kept }.play(stage, args.output, &args.looks)
+    let keeping = Keeping::from(&settings);
+    Performance { plan, directory, journal, summary, memory, kept, keeping }.play(stage, args.output, &args.looks)
 }
 
 /// Where the user is.

@@ -15,7 +15,9 @@ pub fn run(args: &ShowRun) -> Result<u8, UserError> {
         let mut value = serde_json::to_value(&told.summary).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             // What only the loop reads, and what only the summary itself needs.
-            ["memory", "form", "covers"].iter().for_each(|key| drop(object.remove(*key)));
+            for key in ["memory", "form", "covers"] {
+                object.remove(key);
+            }
             object.insert("outcome".into(), told.standing.name().replace([' ', '-'], "_").into());
             object.insert("prompt_words".into(), told.words.into());
         }

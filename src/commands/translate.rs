@@ -69,6 +69,8 @@ fn translate(mut adapter: Box<dyn Adapter>, args: &Translate, mut writer: Writer
 enum Writer {
     /// One line for each event.
     Lines { out: Vec<u8>, emit: fn(&Event, &mut Vec<u8>) },
+    /// As Claude would say them.
+    Claude { out: Vec<u8>, emitter: Option<Box<emit::claude::Claude>> },
     /// As the line view shows them.
     Text(Box<LineView<io::Stdout>>),
     /// Each line with the events it gave: how a bug report is made.
@@ -82,6 +84,10 @@ impl Writer {
             _ if args.explain => Self::Explain { out, line: 0 },
             To::Json => Self::Lines { out, emit: emit::json },
             To::Rtf1 => Self::Lines { out, emit: emit::rtf1 },
+            To::Claude => {
+                let form = emit::claude::Form { partial: true, tools: emit::claude::Tools::Blocks };
+                Self::Claude { out, emitter: Some(Box::new(emit::claude::Claude::new(form))) }
+            }
             To::Text => Self::Text(Box::new(line_view(&args.looks))),
         }
     }
@@ -101,12 +107,24 @@ impl Writer {
             writeln!(out, "end")?;
         }
         self.events(events)?;
+        if let Self::Claude { out, emitter } = self
+            && let Some(emitter) = emitter.take()
+        {
+            emitter.finish(0, out);
+        }
         self.flush()
     }
 
     fn events(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
         match self {
             Self::Lines { out, emit } => events.iter().for_each(|event| emit(event, out)),
+            Self::Claude { out, emitter } => {
+                if let Some(emitter) = emitter {
+                    for event in events.iter() {
+                        emitter.event(event, out);
+                    }
+                }
+            }
             Self::Text(view) => {
                 for event in events.drain(..) {
                     let body = Body::Agent { iteration: 1, from: Stream::Stdout, event };
@@ -122,14 +140,18 @@ impl Writer {
         }
         events.clear();
         match self {
-            Self::Lines { out, .. } | Self::Explain { out, .. } if out.len() >= CHUNK / 2 => self.flush(),
+            Self::Lines { out, .. } | Self::Claude { out, .. } | Self::Explain { out, .. }
+                if out.len() >= CHUNK / 2 =>
+            {
+                self.flush()
+            }
             _ => Ok(()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Lines { out, .. } | Self::Explain { out, .. } => {
+            Self::Lines { out, .. } | Self::Claude { out, .. } | Self::Explain { out, .. } => {
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(out)?;
                 out.clear();

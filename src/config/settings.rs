@@ -10,7 +10,7 @@ use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
 use super::origin::{Origin, Setting};
 use super::table::layer;
 use super::trust::Trust;
-use super::value::OneLine;
+use super::value::{OneLine, RawBytes};
 use crate::run::budget::Pricing;
 use crate::run::decide::Permission;
 use crate::run::verify::Check;
@@ -130,6 +130,12 @@ settings! {
     "limits.calls_per_hour" calls_per_hour: Option<u32> = None;
     /// The longest line that is handed on in one part, in bytes.
     "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
+    /// Whether the raw files of a run are kept `redacted`, without secrets, or `exact`, byte for byte.
+    "journal.raw" raw: RawBytes = RawBytes::Redacted;
+    /// Whether large raw files are packed with zstd when the run ends.
+    "journal.compress" compress: bool = true;
+    /// How many runs are kept, the newest; older ones that are over are removed when a run ends. Unset: all.
+    "journal.keep_runs" keep_runs: Option<u32> = None;
 }
 
 impl Settings {

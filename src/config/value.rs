@@ -231,6 +231,17 @@ macro_rules! words {
 
 pub(super) use words;
 
+/// How raw files are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawBytes {
+    /// Without secrets.
+    Redacted,
+    /// Byte for byte.
+    Exact,
+}
+
+words! { RawBytes { "redacted" => Redacted, "exact" => Exact } }
+
 words! { Match { "last-line" => LastLine, "anywhere" => Anywhere } }
 
 /// Text of one line, such as a completion marker.

@@ -1,5 +1,7 @@
 //! Canonical events into other dialects: the way back.
 
+pub mod claude;
+
 use crate::event::Event;
 use crate::transcript::SENTINEL;
 

@@ -79,8 +79,8 @@ fn close(delta: bool, parent: Option<&str>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Appends a JSON string.
-fn write_string(text: &str, out: &mut Vec<u8>) {
+/// Appends a JSON string, without any character that a terminal obeys.
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
     /// As many bytes as the compiler looks at in one go.
     const CHUNK: usize = 32;
     out.reserve(text.len() + 2);

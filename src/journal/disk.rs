@@ -131,3 +131,7 @@ pub(super) fn private() -> OpenOptions {
     options.mode(0o600);
     options
 }
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

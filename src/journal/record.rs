@@ -119,7 +119,7 @@ pub enum Fact {
     IterationEnd {
         /// The summary.
         #[serde(flatten)]
-        receipt: Receipt,
+        receipt: Box<Receipt>,
     },
     /// What happens next, and why.
     Decision {
@@ -505,6 +505,6 @@ mod tests {
         assert!(
             text.contains(r#""by":"ralph","type":"meta","meta":{"kind":"signal","iteration":1,"signal":"near_miss""#)
         );
-        line(Body::Loop(Fact::IterationEnd { receipt: Receipt { iteration: 3, ..Receipt::default() } }));
+        line(Body::Loop(Fact::IterationEnd { receipt: Box::new(Receipt { iteration: 3, ..Receipt::default() }) }));
     }
 }

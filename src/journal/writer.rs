@@ -100,6 +100,11 @@ impl Journal {
         Ok(Appended { record: Arc::new(Record { at, ..record }), start, end: self.length })
     }
 
+    /// How many bytes of records there are.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Makes sure that a power cut loses nothing written so far.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.is_there()?;

@@ -11,7 +11,7 @@ use super::iteration::{Iteration, TotalClock};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{LeftBehind, Plan, Recorder, Screen};
-use crate::agent::{Session, Turn};
+use crate::agent::{Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
 use crate::process::{self, Clocks, Link};
@@ -93,6 +93,9 @@ impl<'p> Looping<'p> {
         let Worker { agent, transcript, timeout } = &plan.crew[cast.worker];
         let mut turn = Turn { environment: self.environment(cast), ..Turn::new(&prompt, &plan.workspace) };
         turn.session = cast.session.clone();
+        if self.memory.other_way.contains(&cast.worker) {
+            turn.way = Way::Large;
+        }
         let left = policy.max_time.map(|most| most.saturating_sub(self.elapsed()).max(Duration::from_millis(1)));
         let (total, clock) = match (*timeout, left) {
             (Some(total), Some(left)) if left <= total => (Some(left), TotalClock::Run),
@@ -112,7 +115,7 @@ impl<'p> Looping<'p> {
             invocation,
             line_cap: plan.line_cap,
             // An agent of plain text may say nothing until it is done: only its silence without work counts.
-            clocks: Clocks { total, startup, ..plan.clocks },
+            clocks: Clocks { startup, total, ..plan.clocks },
             total_clock: clock,
             prompt_bytes: prompt.len(),
             transcript,

@@ -140,6 +140,8 @@ pub struct Report {
     pub denied: Vec<String>,
     /// What it spent.
     pub spent: Spent,
+    /// Why the failure costs nothing, and what the next try does otherwise. Whoever says so makes sure that it ends.
+    pub free: Option<String>,
     /// Who can take over when this agent is not usable for a while.
     pub substitute: Option<String>,
 }
@@ -257,6 +259,9 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
         return (counted, finish(Outcome::Limit, time_is_up(policy)));
     }
     let message = &failure.message;
+    if let Some(free) = &report.free {
+        return (before, again(format!("{free}: {message}")));
+    }
     match failure.class {
         FailureClass::Auth | FailureClass::RateLimit if report.substitute.is_some() => {
             let substitute = report.substitute.as_deref().unwrap_or_default();

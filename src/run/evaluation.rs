@@ -41,6 +41,7 @@ impl Looping<'_> {
         if let Some(Signal::NearMiss { marker, reason, .. }) = &played.report.signal {
             self.memory.remarks.push(format!("{marker} was seen in your last answer, but did not count: {reason}."));
         }
+        self.other_way(played, cast);
         self.keep_session(played, cast, recorder)?;
         self.publish_all(played, cast, recorder)?;
 
@@ -88,10 +89,7 @@ impl Looping<'_> {
             self.memory.sessions.forget(agent);
             let message = format!("`{}` did not take up its session again; starting a fresh one", agent.id());
             recorder.fact(Fact::Notice { message })?;
-            // As with a full context: once, and it does not count.
-            if let Some(failure) = &mut played.report.failure {
-                failure.class = FailureClass::Context;
-            }
+            played.report.free = Some("once more, in a fresh session".to_owned());
             return Ok(());
         }
         if class == Some(FailureClass::Context) {
@@ -103,6 +101,23 @@ impl Looping<'_> {
         let outcome = sessions::Outcome { told: session.as_deref(), usage, context: None };
         self.memory.sessions.keep(agent, &cast.session, &outcome, Timestamp::now());
         Ok(())
+    }
+
+    /// A command that has never answered may take its prompt the other way; that is tried once, and costs nothing.
+    fn other_way(&mut self, played: &mut Played, cast: &Cast) {
+        let memory = &mut self.memory;
+        if played.answered {
+            memory.answered.insert(cast.worker);
+        }
+        let definition = &self.plan.crew[cast.worker].agent.definition;
+        let class = played.report.failure.as_ref().map(|failure| failure.class);
+        let may = definition.tries_both_prompts
+            && class == Some(FailureClass::Agent)
+            && !played.report.interrupted
+            && !memory.answered.contains(&cast.worker);
+        if may && memory.other_way.insert(cast.worker) {
+            played.report.free = Some("once more, with the prompt on standard input".to_owned());
+        }
     }
 
     /// Publishes what the iteration said and what came by `ralph emit`.

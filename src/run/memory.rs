@@ -46,6 +46,10 @@ pub struct Memory {
     pub verification: Option<String>,
     /// The last iteration got a nudge for long reading.
     pub nudged: bool,
+    /// Who got its prompt the other way, and keeps to it.
+    pub other_way: std::collections::BTreeSet<usize>,
+    /// Who has answered.
+    pub answered: std::collections::BTreeSet<usize>,
     /// The run has told that it cannot see its cost.
     pub told_unpriced: bool,
 }

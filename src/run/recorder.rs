@@ -21,6 +21,8 @@ pub struct Recorder {
     journal: Journal,
     observer: Observer,
     redactor: Redactor,
+    /// For raw files.
+    raw: Redactor,
     records: Records,
     /// What is to be written, without secrets.
     clean: Vec<Body>,
@@ -37,12 +39,20 @@ impl Recorder {
             journal,
             observer,
             records: Records::new(redactor.clone()),
+            raw: redactor.clone(),
             redactor,
             clean: Vec::new(),
             directory: directory.clone(),
             summary: Summary::default(),
             kept: Instant::now(),
         }
+    }
+
+    /// Keeps raw files byte for byte.
+    #[must_use]
+    pub fn with_exact_raw_files(mut self) -> Self {
+        self.raw = Redactor::off();
+        self
     }
 
     /// Goes on where an earlier ralph has left off.
@@ -64,7 +74,7 @@ impl Recorder {
 
     /// Opens the raw files of an iteration.
     pub fn raw(&self, iteration: u32) -> Result<Raw, UserError> {
-        Raw::create(&RealDisk, &self.directory.raw(), iteration, &self.redactor).map_err(|error| unrecorded(&error))
+        Raw::create(&RealDisk, &self.directory.raw(), iteration, &self.raw).map_err(|error| unrecorded(&error))
     }
 
     /// Keeps the prompt of an iteration.

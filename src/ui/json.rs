@@ -52,7 +52,7 @@ pub fn escaped(json: &[u8]) -> Option<String> {
     let mut safe = String::with_capacity(text.len() + 64);
     for character in text.chars() {
         if is_special(character) {
-            safe.push_str(&format!("\\u{:04x}", u32::from(character)));
+            let _ = std::fmt::Write::write_fmt(&mut safe, format_args!("\\u{:04x}", u32::from(character)));
         } else {
             safe.push(character);
         }

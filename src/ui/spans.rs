@@ -72,7 +72,7 @@ impl<W: Write> SpanView<W> {
             attributes.push(attribute("error.type", name));
         }
         let root = Span { number: 0, parent: None, name: "invoke_workflow ralph", started, ended: newest, attributes };
-        let root = self.write(root, failed.is_some());
+        let root = self.write(&root, failed.is_some());
         self.spans.insert(0, root);
         let document = json!({"resourceSpans": [{
             "resource": {"attributes": [
@@ -86,7 +86,7 @@ impl<W: Write> SpanView<W> {
     }
 
     /// A span as OTLP has it. Its ids come from the run's id: exported twice, it is the same span.
-    fn write(&self, span: Span<'_>, failed: bool) -> Value {
+    fn write(&self, span: &Span<'_>, failed: bool) -> Value {
         let id = |number: u64| format!("{:016x}", hash(&format!("{} {number}", self.run)));
         let mut written = json!({
             "traceId": format!("{:016x}{:016x}", hash(&self.run), hash(&format!("{} trace", self.run))),
@@ -130,7 +130,7 @@ impl<W: Write> SpanView<W> {
         }
         let name = format!("invoke_agent {}", self.agent);
         let span = Span { number: id, parent: Some(0), name: &name, started, ended, attributes };
-        let span = self.write(span, receipt.is_none_or(|receipt| !receipt.success));
+        let span = self.write(&span, receipt.is_none_or(|receipt| !receipt.success));
         self.spans.push(span);
     }
 
@@ -143,7 +143,7 @@ impl<W: Write> SpanView<W> {
         let name = format!("execute_tool {}", tool.name);
         let number = tool.number;
         let span = Span { number, parent: Some(parent), name: &name, started: tool.started, ended, attributes };
-        let span = self.write(span, status == Status::Fail);
+        let span = self.write(&span, status == Status::Fail);
         self.spans.push(span);
     }
 }

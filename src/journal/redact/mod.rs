@@ -237,17 +237,13 @@ impl Streaming {
                     break;
                 }
             }
-            match after_key {
-                Some(next) => {
-                    at = next;
-                    if self.key.is_some() || at == input.len() {
-                        return self.hold(input, at, out);
-                    }
-                }
-                None => {
-                    out.extend_from_slice(&input[copied..base + decided]);
-                    return self.hold(input, base + decided, out);
-                }
+            let Some(next) = after_key else {
+                out.extend_from_slice(&input[copied..base + decided]);
+                return self.hold(input, base + decided, out);
+            };
+            at = next;
+            if self.key.is_some() || at == input.len() {
+                return self.hold(input, at, out);
             }
         }
     }

@@ -23,9 +23,9 @@ pub struct Hit {
 /// A set of literals, ready to be searched for.
 #[derive(Debug)]
 pub struct Literals {
-    literals: Vec<Vec<u8>>,
+    all: Vec<Vec<u8>>,
     /// Whether a pair of bytes is in the window of any literal.
-    pairs: Box<[bool; 65536]>,
+    pairs: Box<[bool]>,
     /// The literals by the hash of their window, each with the window's offset.
     buckets: Vec<Vec<(usize, usize)>>,
     /// The literals by their first byte, for the end of a stream.
@@ -37,13 +37,13 @@ impl Literals {
     /// Takes literals of at least [`SHORTEST`] bytes.
     pub fn new(literals: Vec<Vec<u8>>) -> Self {
         let mut found = Self {
-            pairs: vec![false; 65536].try_into().unwrap_or_else(|_| Box::new([false; 65536])),
+            pairs: vec![false; 65536].into_boxed_slice(),
             buckets: vec![Vec::new(); BUCKETS],
             firsts: vec![Vec::new(); 256],
             longest: literals.iter().map(Vec::len).max().unwrap_or(0),
-            literals,
+            all: literals,
         };
-        for (index, literal) in found.literals.iter().enumerate() {
+        for (index, literal) in found.all.iter().enumerate() {
             let Some((offset, window)) = rarest(literal) else { continue };
             found.pairs[pair(window[0], window[1])] = true;
             found.pairs[pair(window[1], window[2])] = true;
@@ -79,7 +79,7 @@ impl Literals {
             let end = &input[start..];
             self.firsts[usize::from(end[0])]
                 .iter()
-                .any(|&index| self.literals[index].len() > end.len() && self.literals[index].starts_with(end))
+                .any(|&index| self.all[index].len() > end.len() && self.all[index].starts_with(end))
         })
     }
 
@@ -100,7 +100,7 @@ impl Literals {
         let Some(bytes) = input.get(window..window + SHORTEST) else { return };
         for &(literal, offset) in &self.buckets[bucket(bytes)] {
             if let Some(start) = window.checked_sub(offset)
-                && input[start..].starts_with(&self.literals[literal])
+                && input[start..].starts_with(&self.all[literal])
             {
                 hits.push(Hit { start, literal });
             }

@@ -121,7 +121,7 @@ impl Shape {
 impl Part {
     fn parse(rest: &mut &[u8]) -> Option<Self> {
         let (class, after) = match *rest {
-            [b'\\', b'w', after @ ..] => (Class::of(|byte| is_word(byte)), after),
+            [b'\\', b'w', after @ ..] => (Class::of(is_word), after),
             [b'\\', b'd', after @ ..] => (Class::of(|byte| byte.is_ascii_digit()), after),
             [b'\\', byte, after @ ..] => (Class::of(|other| other == *byte), after),
             [b'[', after @ ..] => {
@@ -201,9 +201,8 @@ fn inside_word(input: &[u8], start: usize, before: &[u8]) -> bool {
         None => before.len().checked_sub(back - start).map(|at| before[at]),
     };
     match (byte(2), byte(1)) {
-        (Some(b'\\'), Some(b'n' | b'r' | b't')) => false,
+        (Some(b'\\'), Some(b'n' | b'r' | b't')) | (_, None) => false,
         (_, Some(previous)) => is_word(previous),
-        (_, None) => false,
     }
 }
 
@@ -214,7 +213,9 @@ const fn is_word(byte: u8) -> bool {
 /// Shannon's, in bits a byte: how much chance is in it.
 fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
-    bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+    for &byte in bytes {
+        counts[usize::from(byte)] += 1;
+    }
     let length = f64::from(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     let used = counts.iter().filter(|&&count| count > 0);
     used.map(|&count| f64::from(count) / length).map(|share| -share * share.log2()).sum()

@@ -88,6 +88,8 @@ pub struct Claude {
     totals: BTreeMap<String, Usage>,
     /// Shares of messages that no result has counted yet.
     unreported: Usage,
+    /// ralph itself wrote the stream: what Claude's format cannot say stands beside it, and nothing is to be guessed.
+    exact: bool,
 }
 
 impl Claude {
@@ -100,6 +102,7 @@ impl Claude {
             effects: SideEffects::default(),
             totals: BTreeMap::new(),
             unreported: Usage::default(),
+            exact: false,
         }
     }
 
@@ -228,7 +231,9 @@ impl Claude {
     fn tool_use(&mut self, block: &Block<'_>, parent: Option<&str>, turn: &mut Turn) {
         let (Some(id), name) = (block.id.as_deref(), block.name.as_deref().unwrap_or("unknown")) else { return };
         let input = shape::input(block.input);
-        self.effects.called(id, name, input.as_ref());
+        if !self.exact {
+            self.effects.called(id, name, input.as_ref());
+        }
         turn.tool_start(id, parent, name, input);
     }
 
@@ -243,9 +248,12 @@ impl Claude {
             text.clone_into(&mut output);
         }
         turn.tool_output(id, parent, output);
-        let failed = block.is_error == Some(true);
-        let status = if failed { Status::Fail } else { Status::Ok };
-        let duration = self.effects.duration(id, rich);
+        let status = match block.is_error {
+            Some(true) => Status::Fail,
+            _ if self.exact && block.status.0.as_deref() == Some("unknown") => Status::Unknown,
+            _ => Status::Ok,
+        };
+        let duration = block.duration_ms.0.filter(|_| self.exact).or_else(|| self.effects.duration(id, rich));
         turn.tool_end(id, parent, status, duration);
         if let Some(known) = self.effects.ended(id, status, rich) {
             turn.meta(known);

@@ -40,6 +40,17 @@ pub struct ResultLine {
     errors: Maybe<Vec<Value>>,
     #[serde(default)]
     error: Value,
+    /// What ralph itself says about the end, where it wrote the stream.
+    #[serde(default)]
+    ralph: Maybe<Ending>,
+}
+
+#[derive(Deserialize)]
+struct Ending {
+    #[serde(default)]
+    success: Option<bool>,
+    #[serde(default)]
+    reason: Option<String>,
 }
 
 /// Token counts in the API's words, or in cursor's.
@@ -111,6 +122,10 @@ impl Claude {
         let line: ResultLine = serde_json::from_str(json)?;
         if let Some(id) = &line.session_id.0 {
             turn.session(id);
+        }
+        if let (true, Some(ending)) = (self.exact, &line.ralph.0) {
+            turn.end(ending.success, ending.reason.as_deref().unwrap_or("result"));
+            return Ok(());
         }
         // An object with `output` is what some wrappers print.
         let answer = match &line.result {

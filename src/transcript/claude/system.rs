@@ -3,7 +3,7 @@
 use super::result::without_context_suffix;
 use super::wire::{Limited, System};
 use super::{Claude, session};
-use crate::event::{FailureClass, Known, Tag};
+use crate::event::{Event, FailureClass, Known, Tag};
 use crate::transcript::failure::{self, Failure};
 use crate::transcript::reset::{self, Reset};
 use crate::transcript::shape::Text;
@@ -13,7 +13,13 @@ impl Claude {
     pub fn system(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
         let line: System<'_> = serde_json::from_str(json)?;
         match line.subtype.as_deref() {
+            Some("ralph_event") if self.exact => {
+                if let Some(event) = line.event.and_then(|raw| Event::from_json(raw.get().as_bytes()).ok()) {
+                    turn.event(event);
+                }
+            }
             Some("init") => {
+                self.exact = line.emitter.0.as_deref() == Some("ralph");
                 session(line.session_id.as_ref(), turn);
                 turn.model(without_context_suffix(line.model.0.as_deref().unwrap_or_default()));
                 turn.version(line.claude_code_version.0.as_deref().unwrap_or_default());

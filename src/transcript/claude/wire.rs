@@ -125,6 +125,11 @@ pub struct Block<'a> {
     pub content: Output<'a>,
     #[serde(default)]
     pub is_error: Option<bool>,
+    /// What ralph itself says beyond Claude's format.
+    #[serde(borrow, default)]
+    pub status: Maybe<Text<'a>>,
+    #[serde(default)]
+    pub duration_ms: Maybe<u64>,
 }
 
 impl<'a> Block<'a> {
@@ -139,6 +144,8 @@ impl<'a> Block<'a> {
             tool_use_id: None,
             content: Output::default(),
             is_error: None,
+            status: Maybe::default(),
+            duration_ms: Maybe::default(),
         }
     }
 }
@@ -176,6 +183,12 @@ pub struct System<'a> {
     pub output: Maybe<Text<'a>>,
     #[serde(default)]
     pub data: Maybe<Retried>,
+    /// `ralph` where ralph itself wrote the stream.
+    #[serde(borrow, default)]
+    pub emitter: Maybe<Text<'a>>,
+    /// An event that Claude's format cannot say.
+    #[serde(borrow, default)]
+    pub event: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,74 @@
+//! Commands that speak Claude as agents: `cli.backend: claude-command`, `--claude-command`, or `.ralphex/config`.
+
+use std::path::Path;
+
+use super::choose::Chosen;
+use crate::agent::{Agent, By, Options, PromptForm, definition};
+use crate::config::{Layer, Origin, PromptMode, Setting, Settings, ralphex};
+use crate::error::UserError;
+use crate::signals::promise::OF_SOME_RUNS;
+
+/// The name of such an agent.
+pub const NAME: &str = "claude-command";
+
+/// Where its loop keeps its configuration.
+const CONFIG: &str = ".ralphex/config";
+
+/// What Claude Code itself needs to print what is read here.
+const USUAL_ARGS: [&str; 4] = ["--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose"];
+
+/// The command that the settings mean; none when they mean another agent.
+pub fn choose(settings: &Settings, options: Options, workspace: &Path) -> Result<Option<Chosen>, UserError> {
+    let named = settings.agent.value == NAME;
+    let unnamed = matches!(settings.agent.origin, Origin::Default) && settings.custom_command().is_none();
+    let of_loop = std::fs::read_to_string(workspace.join(CONFIG)).map(|text| ralphex::parse(&text)).unwrap_or_default();
+    let place = |line: usize| Origin::File { path: CONFIG.into(), line };
+    let from_loop = of_loop.command.clone().filter(|_| named || unnamed);
+    let (program, origin) = match (settings.command.value.as_ref().filter(|_| named), from_loop) {
+        (Some(program), _) => (program.0.clone(), settings.command.origin.clone()),
+        (None, Some((program, line))) => (program, place(line)),
+        (None, None) if named => {
+            return Err(UserError::usage("`claude-command` has no command")
+                .hint("give `--claude-command COMMAND`, or `command` under `cli:` in `ralph.yml`"));
+        }
+        (None, None) => return Ok(None),
+    };
+    let args = match (&settings.args.value, of_loop.args) {
+        (args, _) if !args.is_empty() => args.clone(),
+        (_, Some((args, _))) => ralphex::split(&args),
+        _ => USUAL_ARGS.map(str::to_owned).to_vec(),
+    };
+    let agent = agent(&program, args, settings, options);
+    let notice = format!("the agent is the command `{program}` (from {origin}), which speaks Claude");
+    let why = format!("asked for by {origin}");
+    Ok(Some(Chosen { agent, source: None, why, notices: vec![notice] }))
+}
+
+fn agent(program: &str, args: Vec<String>, settings: &Settings, options: Options) -> Agent {
+    let flag = |word: &str| vec![word.to_owned()];
+    let by_argument = PromptForm { by: By::Argument, after: flag("-p") };
+    let by_stdin = PromptForm { by: By::Stdin, after: flag("--print") };
+    let (prompt, large_prompt) = match settings.prompt_mode.value {
+        Some(PromptMode::Stdin) => (by_stdin, None),
+        // A wrapper that takes only the other form is found out by its first answer.
+        Some(PromptMode::Arg) | None => (by_argument, Some(by_stdin)),
+    };
+    let mut definition = definition::of_command(program);
+    NAME.clone_into(&mut definition.id);
+    "claude".clone_into(&mut definition.dialect);
+    definition.prompt = prompt;
+    definition.large_prompt = large_prompt;
+    definition.tries_both_prompts = settings.prompt_mode.value.is_none();
+    definition.arguments.model = vec!["--model".to_owned(), "{model}".to_owned()];
+    definition.arguments.effort = vec!["--effort".to_owned(), "{effort}".to_owned()];
+    Agent { program: program.into(), leading: args, definition, options, foreign: None }
+}
+
+/// What holds for such a run unless the user says otherwise.
+pub fn layer(agent: &Agent) -> Layer {
+    if agent.id() != NAME {
+        return Layer::default();
+    }
+    let also = OF_SOME_RUNS.map(str::to_owned).to_vec();
+    Layer { completion_also: Some(Setting::new(also, Origin::Contract(NAME))), ..Layer::default() }
+}

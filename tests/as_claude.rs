@@ -1,0 +1,274 @@
+//! Claude's stream-json, written by ralph: what goes in comes out again, for every captured run of every agent.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "transcripts/capture.rs"]
+#[allow(dead_code, reason = "the facts are another test's")]
+mod capture;
+
+use ralph::emit::claude::{Claude, Form, Tools};
+use ralph::event::{Event, Known, Tag};
+use ralph::process::Lines;
+use ralph::transcript::{Choice, Context, Selected, select};
+
+const WHOLE: Form = Form { partial: true, tools: Tools::Blocks };
+
+fn written(events: &[Event], form: Form) -> Vec<u8> {
+    let (mut emitter, mut out) = (Claude::new(form), Vec::new());
+    events.iter().for_each(|event| emitter.event(event, &mut out));
+    emitter.finish(1, &mut out);
+    out
+}
+
+fn read(bytes: &[u8]) -> Vec<Event> {
+    let Ok(Selected::Dialect(dialect)) = select(&[Choice::from("claude")], None) else { panic!("claude is a dialect") };
+    let mut adapter = (dialect.adapter)(&Context::default());
+    let (mut lines, mut events) = (Lines::default(), Vec::new());
+    lines.push(bytes, |line| adapter.line(line, &mut events));
+    lines.finish(|line| adapter.line(line, &mut events));
+    adapter.end(None, &mut events);
+    events
+}
+
+/// Where the format lets the order of facts differ: the end is told last, and what a tool printed comes with its end.
+fn settled(events: &[Event]) -> Vec<Event> {
+    let is_end = |event: &Event| matches!(event, Event::Meta { meta } if meta.kind() == Some("turn_end"));
+    let is_output = |event: &Event| matches!(event, Event::ToolOutput { .. });
+    let mut rest: Vec<Event> = events.iter().filter(|event| !is_end(event) && !is_output(event)).cloned().collect();
+    rest.extend(events.iter().filter(|event| is_end(event)).cloned());
+    rest
+}
+
+/// The words of each tag, and each tool's output, without the cuts between fragments.
+fn texts(events: &[Event]) -> Vec<(String, String)> {
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for event in events {
+        let (key, text) = match event {
+            Event::Text { tag: tag @ (Tag::Ai | Tag::Think), text, parent, .. } => {
+                (format!("{tag:?} {parent:?}"), text)
+            }
+            Event::ToolOutput { tool, text, .. } => (tool.id.clone(), text),
+            _ => continue,
+        };
+        match texts.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, all)) => all.push_str(text),
+            None => texts.push((key, text.clone())),
+        }
+    }
+    texts.sort();
+    texts.retain(|(_, text)| !text.is_empty());
+    texts
+}
+
+#[test]
+fn what_is_written_for_claude_is_read_as_the_same_events() {
+    let mut different = Vec::new();
+    for capture in capture::all() {
+        let events = capture.events();
+        let again = read(&written(&events, WHOLE));
+        let name = format!("{}/{}/{}", capture.agent, capture.version, capture.name);
+        if settled(&events) != settled(&again) {
+            let (before, after) = (settled(&events), settled(&again));
+            let at = before
+                .iter()
+                .zip(&after)
+                .position(|(one, other)| one != other)
+                .unwrap_or(before.len().min(after.len()));
+            different.push(format!("{name}\n  before {:?}\n  after  {:?}", before.get(at), after.get(at)));
+        }
+        assert_eq!(texts(&events), texts(&again), "{name}");
+    }
+    assert!(different.is_empty(), "{} differ\n{}", different.len(), different[..different.len().min(12)].join("\n"));
+}
+
+#[test]
+fn without_fragments_the_words_are_the_same() {
+    for capture in capture::all() {
+        let events = capture.events();
+        let again = read(&written(&events, Form { partial: false, tools: Tools::Blocks }));
+        assert_eq!(texts(&events), texts(&again), "{}/{}", capture.agent, capture.name);
+    }
+}
+
+#[test]
+fn every_line_is_an_object_and_the_result_is_the_last() {
+    for capture in capture::all() {
+        let bytes = written(&capture.events(), WHOLE);
+        let lines: Vec<serde_json::Value> = bytes
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
+        assert_eq!(lines[0]["subtype"], "init");
+        let results = lines.iter().filter(|line| line["type"] == "result").count();
+        assert_eq!((results, &lines.last().unwrap()["type"]), (1, &"result".into()), "{}", capture.name);
+    }
+}
+
+#[test]
+fn failures_are_told_in_the_words_that_others_look_for() {
+    use ralph::event::FailureClass as C;
+    for (class, words) in
+        [(C::RateLimit, "You've hit your limit"), (C::Overload, "API Error: 529"), (C::Auth, "Not logged in")]
+    {
+        let message = "why".to_owned();
+        let error = Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
+        let end = Known::TurnEnd { success: Some(false), reason: None };
+        let bytes = written(&[error.into(), end.into()], WHOLE);
+        let last: serde_json::Value =
+            serde_json::from_slice(bytes.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap()).unwrap();
+        assert_eq!(last["is_error"], true);
+        assert!(last["result"].as_str().unwrap().starts_with(words), "{last}");
+    }
+}
+
+// Whole programs.
+
+#[path = "support/mod.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
+use support::Test;
+
+/// The document's minimal template, with `cat` for the tool.
+const TEMPLATE: &str = r#"#!/usr/bin/env bash
+set -euo pipefail
+prompt=""
+while [[ $# -gt 0 ]]; do
+    case "$1" in
+        -p) prompt="${2:-}"; shift; shift 2>/dev/null || true ;;
+        *)  shift ;;
+    esac
+done
+if [[ -z "$prompt" ]]; then
+    echo "error: no prompt provided (-p flag required)" >&2
+    exit 1
+fi
+printf '%s' "$prompt" > heard
+echo 'a plain line between'
+echo '{"type":"content_block_delta","delta":{"type":"text_delta","text":"I did it.\n<<<RALPHEX:COMPL"}}'
+echo '{"type":"content_block_delta","delta":{"type":"text_delta","text":"ETED>>>\n"}}'
+echo '{"type":"result","result":""}'
+echo '{"type":"result","result":""}'
+"#;
+
+/// Takes its prompt on standard input only, as today's callers give it.
+const BY_STDIN: &str = r#"#!/bin/sh
+case "$*" in *--print*) ;; *) echo "error: no prompt on standard input" >&2; exit 1 ;; esac
+cat > heard
+echo '{"type":"assistant","message":{"content":[{"type":"text","text":"<<<RALPHEX:ALL_TASKS_DONE>>>"}]}}'
+echo '{"type":"result","result":{"output":""}}'
+"#;
+
+fn script(test: Test, name: &str, text: &str) -> Test {
+    let test = test.file(name, text);
+    std::fs::set_permissions(test.workspace().join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    test
+}
+
+fn heard(ran: &support::Ran) -> String {
+    std::fs::read_to_string(ran.test.workspace().join("heard")).unwrap()
+}
+
+#[test]
+fn a_wrapper_that_speaks_claude_is_an_agent() {
+    let test = script(Test::new(), "wrap.sh", TEMPLATE);
+    let ran = test.args(&["--claude-command", "./wrap.sh"]).run().complete().after_iterations(1);
+    assert!(heard(&ran).starts_with("Do the work."));
+    let command = ran.facts("run_start")[0]["command"].to_string();
+    assert!(command.contains("--dangerously-skip-permissions") && command.contains("-p"), "{command}");
+}
+
+#[test]
+fn a_wrapper_that_takes_its_prompt_on_standard_input_is_found_out() {
+    let test = script(Test::new(), "wrap.sh", BY_STDIN);
+    let ran = test.args(&["--claude-command", "./wrap.sh"]).run().complete();
+    assert!(heard(&ran).starts_with("Do the work."));
+    assert_eq!(ran.facts("run_end")[0]["iterations"], 1, "the first try costs nothing");
+    let config = "cli: {backend: claude-command, command: ./wrap.sh, prompt_mode: stdin}\n";
+    let test = script(Test::new(), "wrap.sh", BY_STDIN).file("ralph.yml", config);
+    test.run().complete().after_iterations(1);
+}
+
+#[test]
+fn the_configuration_of_its_own_loop_names_a_wrapper() {
+    let config = "claude_command = ./wrap.sh\nclaude_args =\n";
+    let test = script(Test::new(), "wrap.sh", TEMPLATE).file(".ralphex/config", config);
+    test.run().complete().shows("which speaks Claude").shows("(from .ralphex/config:1)");
+}
+
+#[test]
+fn review_and_plan_signals_complete_a_run_of_such_a_command() {
+    for signal in ["REVIEW_DONE", "CODEX_REVIEW_DONE", "PLAN_READY", "ALL_TASKS_DONE"] {
+        let text = TEMPLATE.replace("<<<RALPHEX:COMPL", "<<<RALPHEX:").replace("ETED>>>", &format!("{signal}>>>"));
+        script(Test::new(), "wrap.sh", &text).args(&["--claude-command", "./wrap.sh"]).run().complete();
+    }
+}
+
+fn lines(bytes: &[u8]) -> Vec<serde_json::Value> {
+    bytes
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn any_agent_plays_claude() {
+    let test = Test::new();
+    let output = test.tool().args(["as-claude", "demo", "--verbose", "--strange", "-p", "do it"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output.stdout);
+    assert_eq!(lines[0]["subtype"], "init");
+    assert!(lines.iter().any(|line| line["message"]["content"][0]["type"] == "tool_use"), "{lines:?}");
+    let last = lines.last().unwrap();
+    assert_eq!((&last["type"], &last["is_error"]), (&"result".into(), &false.into()));
+    assert!(last["usage"]["output_tokens"].as_u64().unwrap() > 0, "{last}");
+    let text = test.tool().args(["as-claude", "demo", "--output-format", "text", "-p", "do it"]).output().unwrap();
+    assert_eq!(String::from_utf8(text.stdout).unwrap().trim_end(), last["result"].as_str().unwrap().trim_end());
+}
+
+#[test]
+fn a_link_plays_claude_with_its_agent_and_reads_standard_input() {
+    use std::io::Write as _;
+    let test = Test::new();
+    let link = test.workspace().join("demo-as-claude");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), &link).unwrap();
+    let mut child = std::process::Command::new(&link)
+        .args(["--print", "--output-format", "stream-json"])
+        .current_dir(test.workspace())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"do it").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(lines(&output.stdout).last().unwrap()["type"], "result");
+}
+
+#[test]
+fn clauses_of_the_control_protocol_are_answered() {
+    use std::io::Write as _;
+    let test = Test::new();
+    let mut child = test
+        .tool()
+        .args(["as-claude", "demo", "--input-format", "stream-json"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = "{\"type\":\"control_request\",\"request_id\":\"r1\",\"request\":{\"subtype\":\"initialize\"}}\n\
+                {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"do it\"}}\n";
+    child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+    let lines = lines(&child.wait_with_output().unwrap().stdout);
+    assert_eq!(lines[0]["response"]["request_id"], "r1");
+    assert_eq!(lines.last().unwrap()["type"], "result");
+}
+
+#[test]
+fn what_cannot_start_is_told_in_the_stream_too() {
+    let output = Test::new().tool().args(["as-claude", "nobody", "-p", "x"]).output().unwrap();
+    assert!(!output.status.success());
+    let last = lines(&output.stdout).pop().unwrap();
+    assert_eq!((&last["type"], &last["is_error"]), (&"result".into(), &true.into()));
+}
