@@ -159,7 +159,7 @@ fn make(workspace: &Path, bytes: u64) -> PathBuf {
             }
         }
         journal
-            .append(Body::Loop(Fact::IterationEnd { receipt: Receipt { iteration, ..Receipt::default() } }))
+            .append(Body::Loop(Fact::IterationEnd { receipt: Box::new(Receipt { iteration, ..Receipt::default() }) }))
             .unwrap();
     }
     run
