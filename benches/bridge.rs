@@ -43,6 +43,7 @@ fn main() {
             globals: vec![],
             exports: vec![],
             live: Live::Wanted,
+            helper: env!("CARGO_BIN_EXE_ralph").into(),
         };
         let mut script = Script::load(&foreign, place.path(), Environment::default()).await.unwrap();
         let Beginning { invocation, state } = script.display().await.unwrap();

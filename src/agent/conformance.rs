@@ -64,16 +64,16 @@ impl Points {
 }
 
 /// The functions that a file defines, seen by sourcing it in a shell of its own.
-pub async fn functions(path: &Path, workspace: &Path) -> Result<Vec<String>, UserError> {
-    let mut shell = Shell::start(path, workspace, Environment::default())?.patient(PATIENCE);
+pub async fn functions(path: &Path, workspace: &Path, helper: &Path) -> Result<Vec<String>, UserError> {
+    let mut shell = Shell::start(path, workspace, Environment::default(), helper)?.patient(PATIENCE);
     let functions = shell.load().await?;
     shell.close().await;
     Ok(functions)
 }
 
 /// The command that a file is about: what `driver_cli_binary` says, or `AGENT_CLI`.
-pub async fn command(contract: Contract, path: &Path, workspace: &Path) -> Result<String, UserError> {
-    let mut shell = Shell::start(path, workspace, Environment::default())?.patient(PATIENCE);
+pub async fn command(contract: Contract, path: &Path, workspace: &Path, helper: &Path) -> Result<String, UserError> {
+    let mut shell = Shell::start(path, workspace, Environment::default(), helper)?.patient(PATIENCE);
     shell.load().await?;
     let command = match contract {
         Contract::Driver => {
@@ -230,7 +230,7 @@ async fn commands(driver: &mut Driver, what: &str, bench: &Bench, points: &mut P
 
 async fn script(foreign: &Foreign, bench: &Bench, points: &mut Points) -> Result<(), UserError> {
     let work = bench.path.join("work");
-    let mut shell = Shell::start(&foreign.path, &work, Environment::default())?.patient(PATIENCE);
+    let mut shell = Shell::start(&foreign.path, &work, Environment::default(), &foreign.helper)?.patient(PATIENCE);
     shell.load().await?;
     let cli = shell.value("AGENT_CLI").await?.unwrap_or_default();
     let found = shell.ask("command", &[b"-v", cli.as_bytes()]).await.is_ok_and(|called| called.succeeded());

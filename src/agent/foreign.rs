@@ -91,6 +91,8 @@ pub struct Foreign {
     pub exports: Vec<(String, String)>,
     /// Whether the agent's output is wanted as it comes.
     pub live: Live,
+    /// The program that answers for `jq`: ralph.
+    pub helper: PathBuf,
 }
 
 /// Whether the agent's output is wanted as it comes.

@@ -13,7 +13,8 @@ const MOST_PROGRAMS: usize = 64;
 /// A document of several lines is no longer than this; what is longer is broken, and the program says so.
 const LONGEST_DOCUMENT: usize = 1024 * 1024;
 
-/// Answers framed calls: id, number of arguments, arguments, input; the answer is id, status, output, complaints.
+/// Answers framed calls: id, number of arguments, arguments, input. The answer is `id status`, the output, and, when the
+/// status ends in `!`, complaints. A shell reads byte by byte: what need not be said is left out.
 pub fn serve(mut input: impl BufRead, output: &mut impl Write) -> io::Result<()> {
     let mut programs: HashMap<Vec<String>, Option<Program>> = HashMap::new();
     while let Some(id) = field(&mut input)? {
@@ -36,7 +37,9 @@ pub fn serve(mut input: impl BufRead, output: &mut impl Write) -> io::Result<()>
             }
             None => ("refused".to_owned(), Vec::new(), Vec::new()),
         };
-        for part in [id.as_slice(), status.as_bytes(), &out, &complaints] {
+        let more = if complaints.is_empty() { "" } else { "!" };
+        let head = format!("{} {status}{more}", String::from_utf8_lossy(&id));
+        for part in [head.as_bytes(), &out, &complaints].into_iter().take(2 + more.len()) {
             // The shell cannot hold a NUL, and would take it for the end of the field.
             let clean: Vec<u8> = part.iter().copied().filter(|&byte| byte != 0).collect();
             output.write_all(&clean)?;
@@ -141,8 +144,8 @@ mod tests {
         let mut answers = Vec::new();
         serve(&questions[..], &mut answers).unwrap();
         let fields: Vec<&[u8]> = answers.split(|&byte| byte == 0).collect();
-        assert_eq!(fields[..7], [&b"1"[..], b"0", b"xy\n", b"", b"2", b"refused", b""]);
-        assert_eq!(fields[8..10], [&b"3"[..], b"5"]);
+        assert_eq!(fields[..5], [&b"1 0"[..], b"xy\n", b"2 refused", b"", b"3 5!"]);
+        assert!(fields[6].starts_with(b"jq: error"));
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Script {
 
     async fn open(&mut self) -> Result<(), UserError> {
         let path = self.foreign.path.clone();
-        let mut shell = Shell::start(&path, &self.workspace, self.environment.clone())?;
+        let mut shell = Shell::start(&path, &self.workspace, self.environment.clone(), &self.foreign.helper)?;
         for (name, value) in &self.foreign.exports {
             shell.export(name, value).await?;
         }
@@ -158,11 +158,11 @@ impl Script {
     }
 
     async fn beginning(&mut self, mode: &str, args: &[OsString]) -> Result<Beginning, UserError> {
-        let workspace = self.workspace.clone();
+        let (workspace, helper) = (self.workspace.clone(), self.foreign.helper.clone());
         let shell = self.shell().await?;
         let state = framed_state(&shell.state().await?);
         let environment = difference(shell.environment().await?);
-        Ok(Beginning { invocation: work(mode, args, &workspace, environment), state })
+        Ok(Beginning { invocation: work(mode, args, &workspace, environment, &helper), state })
     }
 
     /// The agent's own words in its raw output.

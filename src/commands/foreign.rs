@@ -29,6 +29,11 @@ const PLANS: [&str; 2] = [".ralph/@fix_plan.md", "@fix_plan.md"];
 /// Whether sessions go on: the public name, and the contract's own.
 const CONTINUITY: [&str; 2] = ["SESSION_CONTINUITY", "CLAUDE_USE_CONTINUE"];
 
+/// This program, as the shells of drivers and scripts call it.
+pub fn helper() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| process::own_program())
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -142,11 +147,11 @@ pub fn choose(
     let contract = if let Some(contract) = contract {
         contract
     } else {
-        let functions = runtime.block_on(conformance::functions(&path, workspace))?;
+        let functions = runtime.block_on(conformance::functions(&path, workspace, &helper()))?;
         Contract::of(&functions).map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?
     };
     let (globals, exports, mut notices) = variables(contract, settings, live, &name, &path, workspace)?;
-    let foreign = Foreign { contract, path: path.clone(), globals, exports, live };
+    let foreign = Foreign { contract, path: path.clone(), globals, exports, live, helper: helper() };
     let mut agent = foreign.clone().agent(&name, options(&name));
     let environment = agent.environment(&Turn::new("", workspace));
     runtime.block_on(async {
@@ -296,6 +301,7 @@ fn script_variables(path: &Path, workspace: &Path) -> Result<Variables, UserErro
         globals: Vec::new(),
         exports: Vec::new(),
         live: Live::Wanted,
+        helper: helper(),
     };
     let home = foreign.home();
     let mut globals: Vec<(String, String)> = read.iter().flat_map(|read| &read.values.all).map(pair).collect();

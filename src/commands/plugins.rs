@@ -72,7 +72,7 @@ pub fn all(settings: &Settings, workspace: &Path) -> Result<Vec<Plugin>, UserErr
 
 /// What is wrong with a file, as far as can be seen without calling the agent.
 async fn problem(contract: Contract, path: &Path, workspace: &Path) -> Option<String> {
-    let functions = match conformance::functions(path, workspace).await {
+    let functions = match conformance::functions(path, workspace, &foreign::helper()).await {
         Ok(functions) => functions,
         Err(error) => return Some(error.message),
     };
@@ -80,7 +80,7 @@ async fn problem(contract: Contract, path: &Path, workspace: &Path) -> Option<St
     if !missing.is_empty() {
         return Some(format!("lacks {}", missing.join(", ")));
     }
-    let command = conformance::command(contract, path, workspace).await;
+    let command = conformance::command(contract, path, workspace, &foreign::helper()).await;
     match command {
         Ok(command) if process::check(&Invocation::new(&command, workspace)).is_ok() => None,
         Ok(command) => Some(format!("its command `{command}` was not found")),
@@ -127,7 +127,7 @@ pub fn check(args: &Check, settings: &Settings, workspace: &Path) -> Result<(Str
     let (named, path) = locate(&args.name, workspace)?;
     trust::ask(std::slice::from_ref(&path), settings, workspace)?;
     let runtime = runtime()?;
-    let functions = runtime.block_on(conformance::functions(&path, workspace))?;
+    let functions = runtime.block_on(conformance::functions(&path, workspace, &foreign::helper()))?;
     let contract = match named {
         Some(contract) => contract,
         None => {
@@ -136,7 +136,8 @@ pub fn check(args: &Check, settings: &Settings, workspace: &Path) -> Result<(Str
     };
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let (globals, exports, _) = foreign::variables(contract, settings, Live::Wanted, &name, &path, workspace)?;
-    let foreign = Foreign { contract, path: path.clone(), globals, exports, live: Live::Wanted };
+    let foreign =
+        Foreign { contract, path: path.clone(), globals, exports, live: Live::Wanted, helper: foreign::helper() };
     let points = runtime.block_on(conformance::check(&foreign, workspace))?;
     let mut report = format!("{} `{}`\n", contract.word(), path.display());
     for point in &points {

@@ -12,6 +12,7 @@ shift 2
 # --- jq, without a process for each line ------------------------------------------------------------------------------
 
 __ralph_jq_pid=
+__ralph_jq_known=
 
 # Starts the service that evaluates programs. 190: requests, 191: answers, 192: a token, so that one asks at a time.
 __ralph_jq_start() {
@@ -56,26 +57,28 @@ __ralph_jq_is_plain() {
 
 # jq, given its input as a string: `__ralph_jq_text TEXT ARG...`
 __ralph_jq_text() {
-    local text=$1 id=$RANDOM.$RANDOM token answer status out err
+    local text=$1 id=$RANDOM.$RANDOM token head out err=
     shift
-    if [ -n "$__ralph_jq_pid" ] && kill -0 "$__ralph_jq_pid" 2>/dev/null && __ralph_jq_is_plain "$@" &&
+    # The same call comes for each line: it is looked at once.
+    if [ "$*" != "$__ralph_jq_known" ] && __ralph_jq_is_plain "$@"; then __ralph_jq_known=$*; fi
+    if [ "$*" = "$__ralph_jq_known" ] && [ -n "$__ralph_jq_pid" ] && kill -0 "$__ralph_jq_pid" 2>/dev/null &&
         IFS= read -r -n 1 -t 30 token <&192; then
         printf '%s\0' "$id" "$#" "$@" "$text" >&190
-        answer=
-        while [ "$answer" != "$id" ]; do
-            if ! { IFS= read -r -d '' answer <&191 && IFS= read -r -d '' status <&191 &&
-                IFS= read -r -d '' out <&191 && IFS= read -r -d '' err <&191; }; then
-                status=gone
-                break
-            fi
+        # An answer that somebody else did not wait for is passed over. Its head is `id status`, or `id status!` when
+        # complaints follow.
+        head=
+        while [ "${head%% *}" != "$id" ]; do
+            IFS= read -r -d '' head <&191 && IFS= read -r -d '' out <&191 || { head="$id gone"; break; }
+            case $head in *!) IFS= read -r -d '' err <&191 ;; esac
         done
         printf x >&192
-        case $status in
+        head=${head##* }
+        case $head in
             gone | refused) ;;
             *)
                 printf '%s' "$out"
                 [ -z "$err" ] || printf '%s' "$err" >&2
-                return "$status"
+                return "${head%!}"
                 ;;
         esac
     fi

@@ -78,8 +78,8 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Starts a shell for this file; nothing of the file has run yet.
-    pub fn start(file: &Path, workspace: &Path, environment: Environment) -> Result<Self, UserError> {
+    /// Starts a shell for this file; nothing of the file has run yet. `helper` is the program that answers for `jq`.
+    pub fn start(file: &Path, workspace: &Path, environment: Environment, helper: &Path) -> Result<Self, UserError> {
         let broken = |error: std::io::Error| UserError::failed(format!("cannot connect a shell: {error}"));
         let (reader, writer) = std::io::pipe().map_err(broken)?;
         let writer = OwnedFd::from(writer);
@@ -89,7 +89,7 @@ impl Shell {
         let mark = format!("ralph-mark-{chance:016x}");
         let invocation = Invocation {
             stdin: Stdin::From(Arc::new(OwnedFd::from(reader))),
-            ..work("serve", &[OsString::from(&mark)], workspace, environment)
+            ..work("serve", &[OsString::from(&mark)], workspace, environment, helper)
         };
         let clocks = Clocks { startup: None, idle: None, total: None, ..Clocks::default() };
         let process = process::start(invocation, clocks).map_err(|error| {
@@ -290,11 +290,12 @@ impl Failed {
 }
 
 /// A shell that does one piece of work: `invoke`, `display` or `extract`. It reads a state before anything else.
-pub fn work(mode: &str, args: &[OsString], workspace: &Path, env: Environment) -> Invocation {
-    let program = std::env::current_exe().unwrap_or_else(|_| process::own_program()).into_os_string();
+/// `helper` is the program that answers for `jq`: this one. It is never guessed, because another binary of this library
+/// that were started so would do something else.
+pub fn work(mode: &str, args: &[OsString], workspace: &Path, env: Environment, helper: &Path) -> Invocation {
     let fixed = ["--noprofile", "--norc", "-c", SCRIPT, NAME, mode].map(OsString::from);
     Invocation {
-        args: fixed.into_iter().chain([program]).chain(args.iter().cloned()).collect(),
+        args: fixed.into_iter().chain([helper.into()]).chain(args.iter().cloned()).collect(),
         env,
         stop: vec![StopStep { signal: UnixSignal::Term, grace: Duration::from_millis(500) }],
         ..Invocation::new("bash", workspace)

@@ -15,7 +15,7 @@ impl Place {
 
     fn shell(&self) -> Shell {
         let file = self.directory.path().join("file.sh");
-        Shell::start(&file, self.directory.path(), Environment::default()).unwrap()
+        Shell::start(&file, self.directory.path(), Environment::default(), Path::new("none")).unwrap()
     }
 
     async fn loaded(&self) -> Shell {

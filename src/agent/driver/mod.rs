@@ -71,7 +71,7 @@ pub struct Built {
 impl Driver {
     /// Sources the file and asks what the loop asks at its start.
     pub async fn load(foreign: &Foreign, workspace: &Path, environment: Environment) -> Result<Self, UserError> {
-        let mut shell = Shell::start(&foreign.path, workspace, environment)?;
+        let mut shell = Shell::start(&foreign.path, workspace, environment, &foreign.helper)?;
         for (name, value) in &foreign.globals {
             shell.set(name, value).await?;
         }

@@ -26,7 +26,14 @@ impl Place {
             global("CLAUDE_USE_CONTINUE", "true"),
             global("RALPHRC_FILE", ".ralphrc"),
         ];
-        let foreign = Foreign { contract: Contract::Driver, path, globals, exports: Vec::new(), live: Live::Wanted };
+        let foreign = Foreign {
+            contract: Contract::Driver,
+            path,
+            globals,
+            exports: Vec::new(),
+            live: Live::Wanted,
+            helper: "none".into(),
+        };
         Self { directory, foreign }
     }
 

@@ -13,7 +13,7 @@ use crate::agent::{Turn, driver::session_id};
 use crate::error::UserError;
 use crate::event::FailureClass;
 use crate::journal::Outcome;
-use crate::process::{self, Invocation, PrivateFile};
+use crate::process::{Invocation, PrivateFile};
 use crate::run::filter::Display;
 use crate::run::iteration::{Iteration, Played};
 use crate::run::prompt::Source;
@@ -39,6 +39,8 @@ pub struct OfDriver {
     /// What the agent said last.
     summary: Option<String>,
     filter: Option<String>,
+    /// The program that evaluates the filter.
+    helper: PathBuf,
     status: Status,
 }
 
@@ -64,6 +66,7 @@ impl OfDriver {
             earlier: None,
             summary: None,
             filter,
+            helper: foreign.helper.clone(),
             status: Status::new(most_calls),
         };
         loaded.earlier = loaded.kept();
@@ -130,10 +133,9 @@ impl OfDriver {
             self.filter = None;
             return None;
         }
-        let program = std::env::current_exe().unwrap_or_else(|_| process::own_program());
         let words = ["jq-service", "lines", "--"].map(str::to_owned).into_iter().chain(args);
         let invocation =
-            Invocation { args: words.map(Into::into).collect(), ..Invocation::new(program, &self.workspace) };
+            Invocation { args: words.map(Into::into).collect(), ..Invocation::new(&self.helper, &self.workspace) };
         Some(Display { invocation, state: Vec::new() })
     }
 
