@@ -66,6 +66,8 @@ pub enum Command {
     Hats(Hats),
     /// Show the prompt that an agent would get
     Prompt(Prompt),
+    /// Answer the question a run ended with, and go on with it
+    Answer(history::Answer),
     /// Go on with a run that was interrupted, killed or limited
     Resume(history::Resume),
     /// List the runs of this directory

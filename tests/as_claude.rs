@@ -15,7 +15,9 @@ const WHOLE: Form = Form { partial: true, tools: Tools::Blocks };
 
 fn written(events: &[Event], form: Form) -> Vec<u8> {
     let (mut emitter, mut out) = (Claude::new(form), Vec::new());
-    events.iter().for_each(|event| emitter.event(event, &mut out));
+    for event in events {
+        emitter.event(event, &mut out);
+    }
     emitter.finish(1, &mut out);
     out
 }
@@ -125,7 +127,6 @@ fn failures_are_told_in_the_words_that_others_look_for() {
 // Whole programs.
 
 #[path = "support/mod.rs"]
-#[allow(dead_code, reason = "each test file uses its part")]
 mod support;
 
 use support::Test;

@@ -118,6 +118,17 @@ fn a_question_ends_the_run_with_its_text() {
 }
 
 #[test]
+fn an_answer_goes_on_with_the_run() {
+    let script = Script::new().iteration(says("Red or blue?\n<promise>BLOCKED</promise>")).iteration(says(DONE));
+    let ran = Test::new().agent(script).run().exits(3);
+    let output = ran.test.tool().args(["answer", "blue,", "please"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(ran.heard(1).contains("a person answers your question: blue, please"), "{}", ran.heard(1));
+    let again = ran.test.tool().args(["answer", "x"]).output().unwrap();
+    assert_eq!(again.status.code(), Some(2), "it has not asked again");
+}
+
+#[test]
 fn an_agent_that_gives_up_is_asked_again_and_then_believed() {
     let ran = Test::new()
         .file("ralph.yml", "event_loop: {max_consecutive_failures: 2}\n")

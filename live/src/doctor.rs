@@ -13,12 +13,12 @@ use crate::stage::{Problem, Stage, said};
 pub fn run(extent: Extent) -> Result<(), Problem> {
     let stage = Stage::open()?;
     let installed = install(&stage, extent)?;
-    let ralph = stage.ralph()?;
+    let ralph = Stage::ralph()?;
     let ask = |words: &[&str]| -> Result<Value, Problem> {
         let call = Invocation {
             args: words.iter().map(Into::into).collect(),
             env: stage.environment(&installed.programs),
-            ..Invocation::new(&ralph, &stage.place.join("work"))
+            ..Invocation::new(&ralph, stage.place.join("work"))
         };
         let text = said(call, Duration::from_secs(120)).map_err(Problem::Wrong)?;
         serde_json::from_str(&text).map_err(|error| Problem::Wrong(format!("`ralph {}`: {error}", words.join(" "))))

@@ -38,7 +38,7 @@ impl Stage {
     }
 
     /// The `ralph` that was built with this program.
-    pub fn ralph(&self) -> Result<PathBuf, Problem> {
+    pub fn ralph() -> Result<PathBuf, Problem> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let build = Invocation {

@@ -223,6 +223,22 @@ pub enum Form {
     Otlp,
 }
 
+/// `ralph answer`: words, then as `ralph resume`.
+#[derive(Debug, Args)]
+pub struct Answer {
+    /// The answer.
+    #[arg(value_name = "WORDS", required = true)]
+    pub words: Vec<String>,
+
+    /// The run, by its id or a beginning of it [default: the newest].
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
 /// `ralph resume`.
 #[derive(Debug, Args)]
 pub struct Resume {

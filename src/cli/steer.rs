@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::Run;
 
-/// `ralph hint` and `ralph answer`.
+/// `ralph hint`.
 #[derive(Debug, Args)]
 pub struct Words {
     /// The words.

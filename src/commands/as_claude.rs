@@ -33,7 +33,10 @@ pub fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
         Err(error) => {
             // Told in the stream too: whoever reads it may not look at standard error.
             let mut message = error.message.clone();
-            error.hints.iter().for_each(|hint| message.push_str(&format!("\n{hint}")));
+            for hint in &error.hints {
+                message.push('\n');
+                message.push_str(hint);
+            }
             let class = FailureClass::Config;
             let known =
                 Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };

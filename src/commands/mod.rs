@@ -58,6 +58,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Emit(args) => steer::emit(&args),
         Command::Hats(args) => hats::run(&args),
         Command::Prompt(args) => prompt::run(&args),
+        Command::Answer(args) => resume::answer(args),
         Command::Resume(args) => resume::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Show(args) => show::run(&args),

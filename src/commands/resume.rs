@@ -9,8 +9,8 @@ use super::perform::{Keeping, Performance, Stage};
 use super::planning::{Planned, Task, flags, plan_from};
 use super::run::working_directory;
 use super::runtime;
-use crate::cli::history::Resume;
-use crate::cli::{Cli, Command, Run};
+use crate::cli::history::{Answer, Resume};
+use crate::cli::{Cli, Command, Output, Run};
 use crate::config;
 use crate::error::{UserError, io_reason};
 use crate::journal::disk::RealDisk;
@@ -18,8 +18,26 @@ use crate::journal::record::VERSION;
 use crate::journal::store::{PROMPT, SETTINGS};
 use crate::journal::{Journal, Outcome, Redactor, RunDirectory, Summary, reader};
 use crate::process;
+use crate::run::control::{Command as Control, send};
 use crate::run::prompt::Source;
 use crate::run::{git, memory_of};
+
+/// Answers what a run asked, and goes on with it.
+pub fn answer(args: Answer) -> Result<u8, UserError> {
+    let run = Here::find()?.run(args.run.as_deref())?;
+    let summary = Summary::of(&run)
+        .map_err(|error| UserError::usage(format!("cannot read the run `{}`: {}", run.id, io_reason(&error))))?;
+    if !summary.end.as_ref().is_some_and(|end| end.outcome == Outcome::Human) {
+        return Err(UserError::usage(format!("the run `{}` has not asked anything", run.id))
+            .hint("tell a run under way something with `ralph hint`, go on with another one with `ralph resume`"));
+    }
+    let words = args.words.join(" ");
+    send(&run, &Control::Answer { words }).map_err(|error| {
+        UserError::failed(format!("cannot write to `{}`: {}", run.path.display(), io_reason(&error)))
+    })?;
+    let Answer { looks, .. } = args;
+    self::run(&Resume { id: Some(run.id), max_iterations: None, force: false, output: Output::Lines, looks })
+}
 
 /// Goes on with a run.
 pub fn run(args: &Resume) -> Result<u8, UserError> {

@@ -119,7 +119,11 @@ impl Writer {
         match self {
             Self::Lines { out, emit } => events.iter().for_each(|event| emit(event, out)),
             Self::Claude { out, emitter } => {
-                events.iter().for_each(|event| emitter.iter_mut().for_each(|emitter| emitter.event(event, out)));
+                if let Some(emitter) = emitter {
+                    for event in events.iter() {
+                        emitter.event(event, out);
+                    }
+                }
             }
             Self::Text(view) => {
                 for event in events.drain(..) {

@@ -54,8 +54,8 @@ fn agent(program: &str, args: Vec<String>, settings: &Settings, options: Options
         Some(PromptMode::Arg) | None => (by_argument, Some(by_stdin)),
     };
     let mut definition = definition::of_command(program);
-    definition.id = NAME.to_owned();
-    definition.dialect = "claude".to_owned();
+    NAME.clone_into(&mut definition.id);
+    "claude".clone_into(&mut definition.dialect);
     definition.prompt = prompt;
     definition.large_prompt = large_prompt;
     definition.tries_both_prompts = settings.prompt_mode.value.is_none();

@@ -186,7 +186,7 @@ impl Summary {
             }
             Fact::IterationEnd { receipt } => {
                 if let Some(last) = self.iterations.last_mut() {
-                    last.receipt = Some(receipt.clone());
+                    last.receipt = Some((**receipt).clone());
                     last.to = end;
                 }
             }
@@ -284,7 +284,7 @@ mod tests {
             let bodies = [
                 Body::Loop(start),
                 Body::Agent { iteration, from: Stream::Stdout, event },
-                Body::Loop(Fact::IterationEnd { receipt }),
+                Body::Loop(Fact::IterationEnd { receipt: Box::new(receipt) }),
             ];
             for body in bodies {
                 let appended = journal.append(body).unwrap();

@@ -115,7 +115,7 @@ impl<'p> Looping<'p> {
             invocation,
             line_cap: plan.line_cap,
             // An agent of plain text may say nothing until it is done: only its silence without work counts.
-            clocks: Clocks { total, startup, ..plan.clocks },
+            clocks: Clocks { startup, total, ..plan.clocks },
             total_clock: clock,
             prompt_bytes: prompt.len(),
             transcript,

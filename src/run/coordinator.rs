@@ -109,7 +109,7 @@ pub(super) struct Looping<'p> {
     pub(super) contracts: Contracts,
 }
 
-impl<'p> Looping<'p> {
+impl Looping<'_> {
     fn open(&self, recorder: &mut Recorder) -> Result<(), UserError> {
         let Worker { agent, transcript, .. } = self.plan.chosen();
         recorder.fact(Fact::RunStart {
@@ -178,7 +178,7 @@ impl<'p> Looping<'p> {
             if let Some(signal) = &report.signal {
                 recorder.fact(Fact::Signal { iteration: receipt.iteration, signal: signal.clone() })?;
             }
-            recorder.fact(Fact::IterationEnd { receipt })?;
+            recorder.fact(Fact::IterationEnd { receipt: Box::new(receipt) })?;
             let (state, verdict) = decide(&self.policy(), self.memory.state, &report, self.elapsed());
             self.memory.state = state;
             self.memory.last = Some(report.ended.clone());

@@ -208,7 +208,7 @@ impl Iteration<'_> {
         }
         let mut played = played(self.number, reading, &ended, interrupted);
         played.receipt.left_running = left_running;
-        played.receipt.agent = self.agent.to_owned();
+        self.agent.clone_into(&mut played.receipt.agent);
         played.receipt.hat = self.hat;
         played.receipt.resumed = self.resumes.is_some();
         played.report.resumed = self.resumes.is_some();

@@ -78,14 +78,10 @@ impl Mode {
         for piece in pieces(&self.template) {
             match piece {
                 Piece::Text(plain) => text.push_str(plain),
-                Piece::Variable(name) => match values.iter().find(|(known, _)| *known == name) {
-                    Some((_, value)) => text.push_str(value),
-                    None => {
-                        text.push_str("{{");
-                        text.push_str(name);
-                        text.push_str("}}");
-                    }
-                },
+                Piece::Variable(name) => {
+                    let value = values.iter().find(|(known, _)| *known == name);
+                    text.push_str(&value.map_or_else(|| format!("{{{{{name}}}}}"), |(_, value)| (*value).to_owned()));
+                }
             }
         }
         text

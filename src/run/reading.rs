@@ -237,10 +237,10 @@ impl Tally {
                     let count = u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);
                     self.unparsed = self.unparsed.saturating_add(count);
                 }
-                Some(Known::Permission { tool, .. }) => {
-                    if !self.denied.contains(&tool) && self.denied.len() < MOST_DENIED {
-                        self.denied.push(tool);
-                    }
+                Some(Known::Permission { tool, .. })
+                    if !self.denied.contains(&tool) && self.denied.len() < MOST_DENIED =>
+                {
+                    self.denied.push(tool);
                 }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
                 Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {

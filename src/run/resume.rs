@@ -70,7 +70,7 @@ mod tests {
 
     fn end(iteration: u32) -> Fact {
         let usage = Usage { total_tokens: Some(10), ..Usage::default() };
-        Fact::IterationEnd { receipt: Receipt { iteration, usage, ..Receipt::default() } }
+        Fact::IterationEnd { receipt: Box::new(Receipt { iteration, usage, ..Receipt::default() }) }
     }
 
     fn decision(iterations: u32) -> Fact {

@@ -1,5 +1,7 @@
 //! What an agent says to a person when it cannot go on: the reason before a marker, the question in a block.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::promise::ending;
@@ -39,7 +41,7 @@ fn question(inner: &str) -> Option<String> {
     let mut text = value.get("question")?.as_str()?.to_owned();
     for (number, option) in value.get("options").and_then(Value::as_array).into_iter().flatten().enumerate() {
         let option = option.as_str().map_or_else(|| option.to_string(), str::to_owned);
-        text.push_str(&format!("\n  {}. {option}", number + 1));
+        let _ = write!(text, "\n  {}. {option}", number + 1);
     }
     Some(text)
 }

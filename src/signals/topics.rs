@@ -91,7 +91,7 @@ impl Topics {
             Some(topic) if empty => self.said.push(Said { topic, payload: String::new() }),
             Some(topic) => self.open = Some(Open { topic, payload: String::new(), depth: 0 }),
             None => {
-                self.problems.push(format!("an event has no topic: {}", shortened(&format!("{OPEN}{attributes}>"))))
+                self.problems.push(format!("an event has no topic: {}", shortened(&format!("{OPEN}{attributes}>"))));
             }
         }
         Some(rest)
@@ -103,12 +103,12 @@ impl Topics {
         let mut at = 0;
         while let Some(next) = text[at..].find(['<']).map(|found| at + found) {
             let here = &text[next..];
-            if here.starts_with(CLOSE) {
+            if let Some(after) = here.strip_prefix(CLOSE) {
                 if open.depth == 0 {
                     open.payload.push_str(&text[..next]);
                     let Open { topic, payload, .. } = self.open.take()?;
                     self.said.push(Said { topic, payload: payload.trim().to_owned() });
-                    return Some(&here[CLOSE.len()..]);
+                    return Some(after);
                 }
                 open.depth -= 1;
             } else if here.starts_with(OPEN) && here[OPEN.len()..].starts_with([' ', '\t', '>']) {
