@@ -28,12 +28,12 @@ fn main() {
 fn text() -> Vec<u8> {
     let mut text = String::new();
     for number in 0..4000 {
-        let _ = write!(
+        let _ = writeln!(
             text,
             "{{\"type\":\"assistant\",\"message\":{{\"id\":\"msg_{number:024x}\",\"content\":[{{\"type\":\"text\",\"text\":\
              \"I have looked at src/module_{number}.rs and the tests; fn parse_line(&self) -> Result<(), Error> is where \
              the key of the token is compared.\\nNext I shall run cargo test.\"}}]}},\"session_id\":\
-             \"0199c1f2-7b3a-7c21-9f10-{number:012x}\",\"sha\":\"9fceb02d0ae598e95dc970b74767f19372d6{number:04x}\"}}\n"
+             \"0199c1f2-7b3a-7c21-9f10-{number:012x}\",\"sha\":\"9fceb02d0ae598e95dc970b74767f19372d6{number:04x}\"}}"
         );
     }
     text.into_bytes()
