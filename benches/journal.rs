@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, missing_docs)]
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,11 +28,12 @@ fn main() {
 fn text() -> Vec<u8> {
     let mut text = String::new();
     for number in 0..4000 {
-        text += &format!(
+        let _ = writeln!(
+            text,
             "{{\"type\":\"assistant\",\"message\":{{\"id\":\"msg_{number:024x}\",\"content\":[{{\"type\":\"text\",\"text\":\
              \"I have looked at src/module_{number}.rs and the tests; fn parse_line(&self) -> Result<(), Error> is where \
              the key of the token is compared.\\nNext I shall run cargo test.\"}}]}},\"session_id\":\
-             \"0199c1f2-7b3a-7c21-9f10-{number:012x}\",\"sha\":\"9fceb02d0ae598e95dc970b74767f19372d6{number:04x}\"}}\n"
+             \"0199c1f2-7b3a-7c21-9f10-{number:012x}\",\"sha\":\"9fceb02d0ae598e95dc970b74767f19372d6{number:04x}\"}}"
         );
     }
     text.into_bytes()
@@ -46,13 +48,17 @@ fn redaction(megabytes: usize) {
     for (name, redactor) in [("off", Redactor::off()), ("on", Redactor::new(variables))] {
         let mut stream = Streaming::new(&redactor);
         let start = cpu();
-        let mut bytes = 0;
+        let (mut bytes, mut out) = (0, Vec::new());
         while bytes < megabytes * 1_000_000 {
             for chunk in text.chunks(64 * 1024) {
-                bytes += stream.write(chunk, &mut std::io::sink()).unwrap();
+                out.clear();
+                bytes += stream.write(chunk, &mut out).unwrap();
             }
         }
-        println!("  {name:4} {:8.0} MB/s CPU", bytes as f64 / 1e6 / (cpu() - start).as_secs_f64().max(1e-9));
+        println!(
+            "  {name:4} {:8.0} MB/s CPU",
+            bytes as f64 / 1e6 / cpu().saturating_sub(start).as_secs_f64().max(1e-9)
+        );
     }
 }
 
@@ -74,7 +80,9 @@ fn appending(records: u32) {
     let path = directory.path().join("thread.jsonl");
     let writer = std::thread::spawn(move || {
         let mut journal = Journal::create(&path).unwrap();
-        receiver.iter().for_each(|body| drop(journal.append(body).unwrap()));
+        for body in receiver {
+            journal.append(body).unwrap();
+        }
     });
     (0..records).for_each(|_| sender.send(body()).unwrap());
     drop(sender);

@@ -18,7 +18,7 @@ fn written(events: &[Event], form: Form) -> Vec<u8> {
     for event in events {
         emitter.event(event, &mut out);
     }
-    emitter.finish(1, &mut out);
+    emitter.finish(1, None, &mut out);
     out
 }
 

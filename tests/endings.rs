@@ -61,7 +61,9 @@ fn events(body: &str) -> Vec<Event> {
 
 fn is_complete(body: &str) -> bool {
     let mut watch = Watch::new(Rule::new(None, Match::LastLine), Messages::Whole);
-    events(body).iter().for_each(|event| watch.see(event));
+    for event in &events(body) {
+        watch.see(event);
+    }
     matches!(watch.end().signal, Some(Signal::Complete { .. }))
 }
 

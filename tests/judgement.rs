@@ -412,6 +412,57 @@ fn a_run_can_be_stopped_from_elsewhere() {
 }
 
 #[test]
+fn a_run_that_was_stopped_in_a_pause_goes_on() {
+    let script = Script::new().iteration(says("One.").sleeps(800)).iteration(says(DONE));
+    let running = Test::new().agent(script).start();
+    running.until("it runs", |running| running.journal().contains("iteration_start"));
+    running.tells(&["pause"]);
+    running.until("it is paused", |running| running.journal().contains("paused;"));
+    running.tells(&["stop"]);
+    let ran = running.wait().exits(130);
+    let output = ran.test.tool().arg("resume").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_stop_is_not_forgotten_in_a_wait_and_a_hint_not_in_a_try_that_does_not_count() {
+    let limited = || says("Hm.").sleeps(900).complains("Error: 429 Too Many Requests").exits(1);
+    let running = Test::new().agent(limited()).start();
+    running.until("it runs", |running| running.journal().contains("iteration_start"));
+    running.tells(&["stop"]);
+    running.wait().exits(130);
+    let script =
+        Script::new().counting().iteration(says("One.").sleeps(900)).iteration(limited()).iteration(says(DONE));
+    let running = Test::new().agent(script).start();
+    running.until("it runs", |running| running.journal().contains("iteration_start"));
+    running.tells(&["hint", "HINT88"]);
+    running.until("it waits", |running| running.journal().contains("\"verdict\":\"wait\""));
+    running.tells(&["retry"]);
+    let ran = running.wait().complete();
+    assert!(ran.heard(1).contains("HINT88") && ran.heard(2).contains("HINT88"), "{}", ran.heard(2));
+}
+
+#[test]
+fn an_absurd_wait_is_no_panic() {
+    let agent = silent().complains("429 rate limit exceeded, retry after 999999999999999 seconds").exits(1);
+    Test::new().agent(agent).run().exits(7);
+}
+
+#[test]
+fn a_status_block_means_something_to_drivers_only() {
+    let block = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---\nNothing is done yet.";
+    Test::new().agent(says(block)).args(&["-n", "1"]).run().exits(5);
+}
+
+#[test]
+fn a_plan_that_is_not_there_vetoes() {
+    let ran = Test::new().agent(says(DONE)).args(&["--plan-file", "PLNA.md"]).run().exits(2);
+    ran.complains("there is no plan file `PLNA.md`");
+    let test = Test::new().file("PLAN.md", "- [ ] x\n").command("rm -f PLAN.md; echo LOOP_COMPLETE");
+    test.args(&["--plan-file", "PLAN.md", "-n", "2"]).run().exits(5).shows("cannot be read");
+}
+
+#[test]
 fn a_limit_can_be_raised_under_way() {
     let script = Script::new().iteration(says("One.").sleeps(1000)).iteration(says(DONE));
     let running = Test::new().agent(script).args(&["-n", "1"]).start();

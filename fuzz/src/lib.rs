@@ -66,7 +66,7 @@ pub fn check_journal(bytes: &[u8]) {
         assert_eq!(written.iter().filter(|&&byte| byte == b'\n').count(), 1, "one record, one line");
         match Record::read_line(&written) {
             Ok(again) => {
-                assert!(again == record || written == line, "a record reads differently when it is written again")
+                assert!(again == record || written == line, "a record reads differently when it is written again");
             }
             Err(error) => panic!("a record that was written cannot be read: {error}"),
         }

@@ -254,6 +254,14 @@ pub struct Resume {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
 
+    /// Allow so much time in all, instead of what the run was started with.
+    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    pub max_time: Option<std::time::Duration>,
+
+    /// Allow so much money in all, in US dollars, instead of what the run was started with.
+    #[arg(long, value_name = "USD", value_parser = super::dollars)]
+    pub max_cost: Option<f64>,
+
     /// What to print: lines for people, or records as JSON lines.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,

@@ -15,8 +15,8 @@ use crate::config::{self, Layer, Origin, Setting};
 use crate::emit::claude::{Claude, Form, Tools};
 use crate::error::UserError;
 use crate::event::{Event, FailureClass, Known, Stream};
-use crate::process::{self, Clocks, Lines, Output, Process};
-use crate::run::{Came, Interrupts};
+use crate::process::{self, Clocks, Lines, Output, Process, StopReason};
+use crate::run::{Came, Interrupts, how_it_ended};
 use crate::transcript::{Context, Selected, auto, select};
 use arguments::{Arguments, Format, Input};
 
@@ -42,7 +42,7 @@ pub fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
                 Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
             out.event(&known.into());
             out.event(&Known::TurnEnd { success: Some(false), reason: Some("not started".to_owned()) }.into());
-            out.finish(Duration::ZERO);
+            out.finish(Duration::ZERO, None);
             Err(error)
         }
     }
@@ -87,7 +87,8 @@ fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<(), UserEr
     let selected = select(std::slice::from_ref(&settings.transcript.value), Some(&agent.definition.dialect))
         .map_err(|error| UserError::usage(error.to_string()))?;
     runtime()?.block_on(async {
-        let total = settings.timeout.value;
+        let own = file.adapter(agent.id()).timeout.and_then(|timeout| timeout.value);
+        let total = own.unwrap_or(settings.timeout.value);
         let clocks = Clocks { total: (!total.is_zero()).then_some(total), ..Clocks::default() };
         let process = process::start(invocation, clocks).map_err(|error| crate::run::start_error(&error))?;
         speak(process, &selected, &prompt, out).await
@@ -172,7 +173,9 @@ async fn speak(mut process: Process, selected: &Selected, prompt: &str, out: &mu
     stderr.finish(|line| adapter.stderr(line, &mut events));
     adapter.end(Some(ended.exit), &mut events);
     events.drain(..).for_each(|event| out.event(&event));
-    out.finish(start.elapsed());
+    let well = ended.exit.success() && matches!(ended.stopped, None | Some(StopReason::AfterEnd));
+    let trouble = (!well).then(|| format!("the agent failed: {}", how_it_ended(&ended)));
+    out.finish(start.elapsed(), trouble.as_deref());
     Ok(())
 }
 
@@ -212,12 +215,12 @@ impl Voice {
         }
     }
 
-    fn finish(&mut self, took: Duration) {
+    fn finish(&mut self, took: Duration, trouble: Option<&str>) {
         if self.format != Format::StreamJson {
             self.bytes.clear();
         }
         let Some(claude) = self.claude.take() else { return };
-        claude.finish(u64::try_from(took.as_millis()).unwrap_or(u64::MAX), &mut self.bytes);
+        claude.finish(u64::try_from(took.as_millis()).unwrap_or(u64::MAX), trouble, &mut self.bytes);
         match self.format {
             Format::StreamJson => self.flush(),
             Format::Json | Format::Text => {

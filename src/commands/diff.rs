@@ -50,7 +50,7 @@ pub fn run(args: &Diff) -> Result<u8, UserError> {
         let told = files(&[&rest], "changed and not committed; as it is now: `git diff`");
         text = told + &text;
     } else if text.is_empty() {
-        text.push_str("no change\n");
+        "no change\n".clone_into(&mut text);
     }
     print(&text)
 }

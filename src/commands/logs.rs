@@ -94,7 +94,9 @@ impl Wanted {
 
     fn has(&mut self, record: &Record) -> bool {
         match &record.body {
-            Body::Loop(Fact::IterationStart { iteration, .. }) | Body::Agent { iteration, .. } => self.now = *iteration,
+            Body::Loop(Fact::IterationStart { iteration, .. }) | Body::Agent { iteration, .. } => {
+                self.now = *iteration;
+            }
             _ => {}
         }
         if self.iteration.is_some_and(|wanted| wanted != self.now) {

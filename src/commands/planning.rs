@@ -83,7 +83,20 @@ pub fn plan_from(
     let mut notices = [file.warnings.clone(), told].concat();
     let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
+    let common = settings.clone();
     let first = worker(agent, &mut settings, &file, &workspace)?;
+    if let (SessionChoice::ResumeUntil(_), origin) = (settings.session.value, &settings.session.origin) {
+        return Err(UserError::usage(format!("`resume-until` cannot be watched over yet (from {origin})"))
+            .hint("no agent's stream is read for how full its context is; use `fresh` or `resume`"));
+    }
+    if let Some(path) = settings.plan_file.value.as_ref().filter(|path| !workspace.join(path).is_file()) {
+        return Err(UserError::usage(format!(
+            "there is no plan file `{}` (from {})",
+            path.display(),
+            settings.plan_file.origin
+        ))
+        .hint("`ralph plan \"the goal\"` writes `PLAN.md`"));
+    }
     if let Selected::Command(argv) = &first.transcript {
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
     }
@@ -94,11 +107,11 @@ pub fn plan_from(
     let substitutes = settings.fallback.value.len();
     for name in settings.fallback.value.clone() {
         let asked = settings.fallback.origin.clone();
-        crew.push(another(&name, asked, &settings, &file, &workspace)?);
+        crew.push(another(&name, asked, &common, &file, &workspace)?);
     }
     for name in settings.hats.value.0.iter().filter_map(|hat| hat.agent.clone()).collect::<Vec<_>>() {
         if !crew.iter().any(|worker| worker.agent.id() == name) {
-            crew.push(another(&name, settings.hats.origin.clone(), &settings, &file, &workspace)?);
+            crew.push(another(&name, settings.hats.origin.clone(), &common, &file, &workspace)?);
         }
     }
     let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);

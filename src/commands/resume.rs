@@ -36,7 +36,15 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
         UserError::failed(format!("cannot write to `{}`: {}", run.path.display(), io_reason(&error)))
     })?;
     let Answer { looks, .. } = args;
-    self::run(&Resume { id: Some(run.id), max_iterations: None, force: false, output: Output::Lines, looks })
+    self::run(&Resume {
+        id: Some(run.id),
+        max_iterations: None,
+        max_time: None,
+        max_cost: None,
+        force: false,
+        output: Output::Lines,
+        looks,
+    })
 }
 
 /// Goes on with a run.
@@ -56,7 +64,17 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
         check_tree(&run, &summary, &workspace)?;
     }
     let last = reader::last(&run.journal()).map_err(|error| broken(&error))?;
-    let memory = memory_of(&summary, last.at);
+    let mut memory = memory_of(&summary, last.at);
+    // What is said now comes before what was said under way.
+    if args.max_iterations.is_some() {
+        memory.orders.max_iterations = None;
+    }
+    if args.max_time.is_some() {
+        memory.orders.max_seconds = None;
+    }
+    if args.max_cost.is_some() {
+        memory.orders.max_cost_usd = None;
+    }
     let Planned { mut plan, settings, .. } = planned(args, &run, &summary, &workspace)?;
     let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
     if memory.state.iterations >= most {
@@ -66,17 +84,25 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
             most.saturating_mul(2)
         )));
     }
+    let time = memory.orders.max_seconds.map(std::time::Duration::from_secs).or(plan.policy.max_time);
+    if time.is_some_and(|most| u128::from(memory.elapsed_ms) >= most.as_millis()) {
+        return Err(UserError::usage(format!("the run `{}` has used up its time", run.id))
+            .hint(format!("allow more: `ralph resume {} --max-time 8h`", run.id)));
+    }
     plan.notices.push(format!("resumed after {} iterations", memory.state.iterations));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory: run, journal, summary, memory, kept: Vec::new(), keeping }.play(
-        stage,
-        args.output,
-        &args.looks,
-    )
+    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, args.output, &args.looks)
 }
 
 fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
+    if summary.agent.is_empty() {
+        return Err(UserError::usage(format!(
+            "the run `{}` cannot go on as it began: it was cut off before its first record",
+            run.id
+        ))
+        .hint("nothing was done in it: start it again with `ralph run`"));
+    }
     if summary.version > VERSION {
         return Err(UserError::usage(format!("the run `{}` was made by a newer ralph ({})", run.id, summary.ralph))
             .hint("update ralph; this one can only show it"));
@@ -138,6 +164,8 @@ fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Pat
     };
     let mut again = no_flags()?;
     again.max_iterations = args.max_iterations;
+    again.max_time = args.max_time;
+    again.max_cost = args.max_cost;
     // What was found automatically then is named now.
     if file.layer.agent.as_ref().is_some_and(|agent| agent.value == "auto") {
         again.agent = Some(summary.agent.clone());

@@ -9,8 +9,9 @@ use super::planning::{Planned, plan};
 use crate::cli::Run;
 use crate::config;
 use crate::error::{UserError, io_reason};
+use crate::journal::disk::{Disk as _, RealDisk};
 use crate::journal::store::{PROMPT, SETTINGS};
-use crate::journal::{Journal, Summary};
+use crate::journal::{Journal, Redactor, Summary};
 use crate::process;
 use crate::run::Memory;
 use crate::run::prompt::Source;
@@ -31,14 +32,20 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let stage = Stage::take(&plan.workspace)?;
     let unusable = |error: std::io::Error| unusable(&plan.workspace, &error);
     let directory = stage.store.create_run().map_err(unusable)?;
-    let journal = Journal::create(&directory.journal()).map_err(unusable)?;
-    let mut kept = vec![(SETTINGS, config::effective(&settings, &adapters))];
+    // What a resumed run needs is there before the journal, which makes it a run: it may be killed at any moment.
+    let redactor = Redactor::of_environment();
+    let keep = |name: &str, text: &str| {
+        let clean = redactor.text(text);
+        RealDisk.replace(&directory.path.join(name), clean.as_deref().unwrap_or(text).as_bytes()).map_err(unusable)
+    };
+    keep(SETTINGS, &config::effective(&settings, &adapters))?;
     if !matches!(plan.prompt, Source::File(_)) {
-        kept.push((PROMPT, plan.prompt.read()?));
+        keep(PROMPT, &plan.prompt.read()?)?;
     }
+    let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory, journal, summary, memory, kept, keeping }.play(stage, args.output, &args.looks)
+    Performance { plan, directory, journal, summary, memory, keeping }.play(stage, args.output, &args.looks)
 }
 
 /// Where the user is.

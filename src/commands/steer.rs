@@ -87,7 +87,9 @@ fn tell(command: &Command, what: &str) -> Result<u8, UserError> {
 fn addressee() -> Result<RunDirectory, UserError> {
     let (id, workspace) = (std::env::var(RUN_ID).ok(), std::env::var_os("RALPH_WORKSPACE"));
     if let (Some(id), Some(workspace)) = (id, workspace)
-        && let Some(run) = Store::at(&PathBuf::from(workspace)).run(&id)
+        && let store = Store::at(&PathBuf::from(workspace))
+        && let Some(run) = store.run(&id)
+        && Lock::holder(&store.lock()).is_some_and(|holder| holder.run == run.id)
     {
         return Ok(run);
     }

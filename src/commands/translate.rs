@@ -110,7 +110,7 @@ impl Writer {
         if let Self::Claude { out, emitter } = self
             && let Some(emitter) = emitter.take()
         {
-            emitter.finish(0, out);
+            emitter.finish(0, None, out);
         }
         self.flush()
     }

@@ -129,14 +129,16 @@ impl Claude {
         out.extend_from_slice(b"{\"type\":\"keep_alive\"}\n");
     }
 
-    /// Appends the result: the last line, exactly once. Gives whether the turn succeeded.
-    pub fn finish(mut self, duration_ms: u64, out: &mut Vec<u8>) -> bool {
+    /// Appends the result: the last line, exactly once. `trouble` says how the process failed, when it did; it counts where
+    /// the agent itself tells no end. Gives whether the turn succeeded.
+    pub fn finish(mut self, duration_ms: u64, trouble: Option<&str>, out: &mut Vec<u8>) -> bool {
         self.close(out);
         self.begin(out);
         let (success, reason) = self.ended.take().unwrap_or((None, None));
-        let failed = success == Some(false) || success.is_none() && self.error.is_some();
+        let failed = success == Some(false) || success.is_none() && (self.error.is_some() || trouble.is_some());
         let answer = match &self.error {
             Some((class, message)) if failed => told(*class, message),
+            None if failed && trouble.is_some() => trouble.unwrap_or_default().to_owned(),
             _ => std::mem::take(&mut self.last),
         };
         let mut total = Usage::default();

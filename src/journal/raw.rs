@@ -59,15 +59,20 @@ pub fn pack(directory: &Path) -> io::Result<()> {
         let mut name = path.clone().into_os_string();
         name.push(".new");
         let new = PathBuf::from(name);
+        let mut target = path.clone().into_os_string();
+        target.push(format!(".{PACKED}"));
+        let target = PathBuf::from(target);
         let packed = private().write(true).create(true).truncate(true).open(&new).and_then(|file| {
             let mut out = BufWriter::new(file);
             let input = BufReader::with_capacity(256 * 1024, File::open(&path)?);
+            // An earlier try of the same iteration may be packed already.
+            let earlier: Box<dyn io::Read> =
+                if target.exists() { Box::new(open(&target)?) } else { Box::new(io::empty()) };
+            let input = io::Read::chain(earlier, input);
             ruzstd::encoding::compress(input, &mut out, ruzstd::encoding::CompressionLevel::Fastest);
             out.flush()?;
             out.get_ref().sync_data()
         });
-        let mut target = path.clone().into_os_string();
-        target.push(format!(".{PACKED}"));
         if let Err(error) = packed.and_then(|()| fs::rename(&new, &target)).and_then(|()| fs::remove_file(&path)) {
             let _ = fs::remove_file(&new);
             return Err(error);

@@ -27,7 +27,6 @@ pub struct Record {
 
 /// Who speaks, and what.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one is alive at a time, and a box would cost more than it saves")]
 pub enum Body {
     /// An event of the agent.
     Agent {
@@ -52,7 +51,6 @@ pub enum Body {
 /// What ralph itself records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "one is alive at a time, and a box would cost more than it saves")]
 pub enum Fact {
     /// The run begins.
     RunStart {

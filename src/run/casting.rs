@@ -7,11 +7,11 @@ use jiff::Timestamp;
 
 use super::coordinator::Looping;
 use super::hats::Worn;
-use super::iteration::{Iteration, TotalClock};
+use super::iteration::{Iteration, StatusBlocks, TotalClock};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{LeftBehind, Plan, Recorder, Screen};
-use crate::agent::{Session, Turn, Way};
+use crate::agent::{Contract, Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
 use crate::process::{self, Clocks, Link};
@@ -124,6 +124,10 @@ impl<'p> Looping<'p> {
             raw: self.directory.raw(),
             workspace: &plan.workspace,
             agent: agent.id(),
+            status_blocks: match agent.foreign.as_ref().map(|foreign| foreign.contract) {
+                Some(Contract::Driver) => StatusBlocks::Count,
+                _ => StatusBlocks::AreWords,
+            },
             hat: cast.worn.as_ref().map(|worn| worn.hat.id.clone()),
             resumes: match &cast.session {
                 Session::Resume(id) | Session::Fork(id) => Some(id.clone()),

@@ -9,11 +9,13 @@ use super::casting::Cast;
 use super::contract::{Contracts, Output, Stage};
 use super::control::{Command, Inbox};
 use super::decide::{self, Report, Verdict, decide};
+use super::hats::Board;
 use super::iteration::{Ears, Halt, Played, told};
 use super::plan::Worker;
 use super::progress::Snapshot;
 use super::{Came, Interrupt, Interrupts, Memory, Plan, Recorder};
 use crate::error::{Kind, UserError};
+use crate::event::FailureClass;
 use crate::journal::record::VERSION;
 use crate::journal::{Fact, Outcome, RunDirectory, Topic};
 use crate::process;
@@ -55,6 +57,7 @@ pub async fn run(
         question: None,
         contracts: Contracts::default(),
     };
+    looping.hear_what_was_told_before();
     looping.open(recorder)?;
     let result = looping.turn(recorder, &mut interrupts).await;
     let (outcome, reason, error) = match result {
@@ -146,19 +149,27 @@ impl Looping<'_> {
 
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
-        let is_new = self.memory == Memory::default();
         self.tree = Snapshot::take(&self.plan.workspace).await;
-        self.first_tree = self.tree.clone();
+        self.first_tree = self.memory.first_tree.clone().unwrap_or_else(|| self.tree.clone());
+        if !self.plan.allowed_paths.is_empty() {
+            self.memory.first_tree = Some(self.first_tree.clone());
+        }
         self.memory.was_here_before(self.tree.fingerprint());
-        if is_new && !self.plan.hats.hats.is_empty() {
+        if self.memory.board == Board::default() && !self.plan.hats.hats.is_empty() {
             let event = Topic { topic: self.plan.hats.start().to_owned(), payload: String::new() };
             self.publish(recorder, 0, "the run", None, &event)?;
         }
         loop {
-            if let Some(end) = self.ready(recorder, interrupts).await? {
-                return Ok(end);
+            if let Some((outcome, reason)) = self.ready(recorder, interrupts).await? {
+                let memory = self.remembered();
+                let verdict = "finish".to_owned();
+                recorder.fact(Fact::Decision { verdict, reason: reason.clone(), wait_ms: None, memory })?;
+                return Ok((outcome, reason));
             }
             self.read_prompt(recorder)?;
+            // What an iteration is told must not be lost with a try that does not count.
+            let told_before =
+                (self.memory.board.clone(), self.memory.orders.words.clone(), self.memory.remarks.clone());
             let cast = self.cast(recorder)?;
             self.calls.add(self.elapsed());
             let mut iteration = self.iteration(&cast)?;
@@ -180,6 +191,12 @@ impl Looping<'_> {
             }
             recorder.fact(Fact::IterationEnd { receipt: Box::new(receipt) })?;
             let (state, verdict) = decide(&self.policy(), self.memory.state, &report, self.elapsed());
+            if state.iterations == self.memory.state.iterations || report.interrupted {
+                let (board, words, remarks) = told_before;
+                self.memory.board = board;
+                self.memory.orders.words.splice(0..0, words);
+                self.memory.remarks.splice(0..0, remarks);
+            }
             self.memory.state = state;
             self.memory.last = Some(report.ended.clone());
             if let Some(end) = self.follow(verdict, &report, &cast, recorder, interrupts).await? {
@@ -197,9 +214,7 @@ impl Looping<'_> {
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<Option<(Outcome, String)>, UserError> {
-        self.memory.elapsed_ms = milliseconds(self.elapsed());
-        self.memory.control_offset = self.inbox.offset();
-        let memory = serde_json::to_value(&self.memory).ok();
+        let memory = self.remembered();
         match verdict {
             Verdict::Finish { outcome, reason } => {
                 let reason = match outcome {
@@ -217,7 +232,9 @@ impl Looping<'_> {
                 Ok(Some((outcome, reason)))
             }
             Verdict::Again { after, reason } => {
-                let after = jittered(after);
+                let class = report.failure.as_ref().map(|failure| failure.class);
+                let by_chance = matches!(class, Some(FailureClass::Overload | FailureClass::Network));
+                let after = if by_chance { jittered(after) } else { after };
                 let wait_ms = (!after.is_zero()).then(|| milliseconds(after));
                 let verdict = if after.is_zero() { "again" } else { "wait" }.to_owned();
                 recorder.fact(Fact::Decision { verdict, reason, wait_ms, memory })?;
@@ -244,6 +261,22 @@ impl Looping<'_> {
         }
     }
 
+    /// What a resumed run would need, as it is written down.
+    fn remembered(&mut self) -> Option<serde_json::Value> {
+        self.memory.elapsed_ms = milliseconds(self.elapsed());
+        self.memory.control_offset = self.inbox.offset();
+        serde_json::to_value(&self.memory).ok()
+    }
+
+    /// What was told to the run before it was resumed: words and limits hold, orders to stop or to pause are done with.
+    fn hear_what_was_told_before(&mut self) {
+        while let Some(command) = self.inbox.poll() {
+            self.memory.orders.take(command);
+        }
+        self.memory.orders.stop = false;
+        self.memory.orders.pause = false;
+    }
+
     /// Takes what was told meanwhile.
     fn hear(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
         while let Some(command) = self.inbox.poll() {
@@ -260,18 +293,6 @@ impl Looping<'_> {
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<Option<(Outcome, String)>, UserError> {
-        self.hear(recorder)?;
-        if self.memory.orders.stop {
-            self.memory.orders.stop = false;
-            return Ok(Some(stopped_by_order()));
-        }
-        if self.memory.orders.pause {
-            recorder.fact(Fact::Notice { message: "paused; `ralph continue` goes on".to_owned() })?;
-            recorder.sync()?;
-            if let Some(end) = self.paused(interrupts, recorder).await? {
-                return Ok(Some(end));
-            }
-        }
         let policy = self.policy();
         let spent = self.memory.state.spent;
         if let Some(message) = spent.expected_overshoot(policy.max_tokens, policy.max_cost_usd) {
@@ -287,8 +308,29 @@ impl Looping<'_> {
                 }
                 let (verdict, wait_ms) = ("wait".to_owned(), Some(milliseconds(wait)));
                 recorder.fact(Fact::Decision { verdict, reason, wait_ms, memory: None })?;
-                return self.wait(wait, interrupts, recorder).await;
+                if let Some(end) = self.wait(wait, interrupts, recorder).await? {
+                    return Ok(Some(end));
+                }
             }
+        }
+        self.hear(recorder)?;
+        if self.memory.orders.stop {
+            self.memory.orders.stop = false;
+            return Ok(Some(stopped_by_order()));
+        }
+        if self.memory.orders.pause {
+            let since = Instant::now();
+            recorder.fact(Fact::Notice { message: "paused; `ralph continue` goes on".to_owned() })?;
+            recorder.sync()?;
+            let end = self.paused(interrupts, recorder).await?;
+            self.suspended += since.elapsed();
+            if end.is_some() {
+                return Ok(end);
+            }
+        }
+        let most = self.policy().max_time.filter(|most| self.elapsed() >= *most);
+        if let Some(most) = most {
+            return Ok(Some((Outcome::Limit, format!("the time limit of {} s is reached", most.as_secs()))));
         }
         Ok(None)
     }
@@ -303,6 +345,10 @@ impl Looping<'_> {
         let sleep = tokio::time::sleep(after);
         tokio::pin!(sleep);
         loop {
+            if self.memory.orders.stop {
+                self.memory.orders.stop = false;
+                return Ok(Some(stopped_by_order()));
+            }
             tokio::select! {
                 biased;
                 came = interrupts.next() => match came {
@@ -317,10 +363,6 @@ impl Looping<'_> {
                     self.memory.orders.take(command);
                     if retry {
                         return Ok(None);
-                    }
-                    if self.memory.orders.stop {
-                        self.memory.orders.stop = false;
-                        return Ok(Some(stopped_by_order()));
                     }
                 }
                 () = &mut sleep => return Ok(None),

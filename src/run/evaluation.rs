@@ -9,10 +9,10 @@ use super::budget::Spent;
 use super::casting::Cast;
 use super::coordinator::Looping;
 use super::decide::{Failure, Progress, Report, Verification};
-use super::iteration::Played;
+use super::iteration::{Ears, Played};
 use super::progress::{Change, Snapshot};
 use super::{Interrupts, Recorder, paths, sessions, verify};
-use crate::error::UserError;
+use crate::error::{UserError, io_reason};
 use crate::event::FailureClass;
 use crate::journal::record::MOST_FILES;
 use crate::journal::{Fact, Receipt, Topic};
@@ -41,6 +41,11 @@ impl Looping<'_> {
         if let Some(Signal::NearMiss { marker, reason, .. }) = &played.report.signal {
             self.memory.remarks.push(format!("{marker} was seen in your last answer, but did not count: {reason}."));
         }
+        let most = self.policy().max_time;
+        if played.report.out_of_time && most.is_none_or(|most| self.elapsed() < most) {
+            played.report.out_of_time = false;
+            played.report.free = Some("the time limit was raised meanwhile".to_owned());
+        }
         self.other_way(played, cast);
         self.keep_session(played, cast, recorder)?;
         self.publish_all(played, cast, recorder)?;
@@ -53,7 +58,12 @@ impl Looping<'_> {
             let verified = if played.report.interrupted {
                 verify::Verified { interrupted: true, ..verify::Verified::default() }
             } else {
-                let verified = verify::verify(&plan.verify, &plan.workspace, &self.environment(cast), interrupts).await;
+                let verified = {
+                    let environment = self.environment(cast);
+                    let (inbox, orders) = (&mut self.inbox, &mut self.memory.orders);
+                    let mut ears = Ears { interrupts, inbox, orders };
+                    verify::verify(&plan.verify, &plan.workspace, &environment, &mut ears, recorder).await?
+                };
                 let (passed, checks) = (verified.passed(), verified.checks.clone());
                 recorder.fact(Fact::Verification { iteration: number, passed, checks })?;
                 // What the commands changed is not the agent's work.
@@ -139,7 +149,9 @@ impl Looping<'_> {
             played.receipt.published.push(event.topic.clone());
             self.publish(recorder, number, by, from, event)?;
         }
-        if let Some(hat) = hat.as_ref().filter(|hat| self.memory.board.is_exhausted(hat)) {
+        if let Some(hat) = hat.as_ref()
+            && self.memory.board.is_newly_exhausted(hat)
+        {
             let event = Topic { topic: format!("{}.exhausted", hat.id), payload: String::new() };
             self.publish(recorder, number, "the run", None, &event)?;
         }
@@ -182,10 +194,13 @@ impl Looping<'_> {
             }
         }
         let path = plan.workspace.join(plan.plan_file.as_ref()?);
-        let text = std::fs::read_to_string(&path).ok()?;
+        let name = plan.plan_file.as_ref()?.display();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => return Some(format!("the plan `{name}` cannot be read: {}", io_reason(&error))),
+        };
         let open = plan::items(&text).open;
         let first = open.first()?;
-        let name = plan.plan_file.as_ref()?.display();
         Some(match open.len() {
             1 => format!("one item of `{name}` is open: {first}"),
             more => format!("{more} items of `{name}` are open, the first is: {first}"),
@@ -259,8 +274,8 @@ impl Looping<'_> {
         let order = self.plan.order(cast.worker);
         if let Some(worker) = memory.bench.first(order.clone(), now) {
             report.substitute = Some(self.plan.crew[worker].agent.id().to_owned());
-        } else if let (FailureClass::Auth, Some(wait)) = (failure.class, memory.bench.wait(order, now)) {
-            // Locked out, but another one is only limited.
+        } else if let (true, Some(wait)) = (self.plan.substitutes > 0, memory.bench.wait(order, now)) {
+            // The first who is free again is waited for.
             let message = failure.message.clone();
             *failure = Failure { class: FailureClass::RateLimit, message, retry_after: Some(wait) };
         }

@@ -3,7 +3,7 @@
 //! Every hat has an inbox. An event goes to each hat that hears its topic, or, when none does, to those that hear
 //! everything. The hat whose oldest event came first is worn next, and gets all of its events at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,8 @@ pub struct Board {
     next: u64,
     /// The hat that was worn last.
     last: Option<String>,
+    /// Hats of which it was told that they may be worn no more.
+    told_exhausted: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,9 +148,14 @@ impl Board {
 
     /// The hat that was worn last, once more: it published nothing that anybody hears.
     pub fn again(&mut self, hats: &Hats) -> Option<Worn> {
-        let hat = hats.get(self.last.as_deref()?)?.clone();
+        let hat = hats.get(self.last.as_deref()?).filter(|hat| !self.is_exhausted(hat))?.clone();
         *self.worn.entry(hat.id.clone()).or_default() += 1;
         Some(Worn { hat, events: Vec::new() })
+    }
+
+    /// True once, when a hat may be worn no more.
+    pub fn is_newly_exhausted(&mut self, hat: &Hat) -> bool {
+        self.is_exhausted(hat) && self.told_exhausted.insert(hat.id.clone())
     }
 
     /// True when the hat that was just worn may be worn no more.

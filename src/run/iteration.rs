@@ -51,10 +51,21 @@ pub struct Iteration<'a> {
     pub hat: Option<String>,
     /// The session it goes on with.
     pub resumes: Option<String>,
+    /// Whether a status block means anything.
+    pub status_blocks: StatusBlocks,
     /// What the agent hears beside the user's words; they are part of the prompt already.
     pub remarks: Vec<String>,
     /// What shows the output instead of ralph itself.
     pub display: Option<Display>,
+}
+
+/// Whether a status block in the agent's words means anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusBlocks {
+    /// Under the driver contract.
+    Count,
+    /// Everywhere else.
+    AreWords,
 }
 
 /// Who can speak to an iteration under way.
@@ -206,7 +217,7 @@ impl Iteration<'_> {
         for (from, mut rest) in reading.finish(Some(ended.exit)) {
             record(recorder, self.number, from, &mut rest)?;
         }
-        let mut played = played(self.number, reading, &ended, interrupted);
+        let mut played = played(self.number, reading, &ended, interrupted, self.status_blocks);
         played.receipt.left_running = left_running;
         self.agent.clone_into(&mut played.receipt.agent);
         played.receipt.hat = self.hat;
@@ -268,13 +279,14 @@ fn suspend(process: &mut Process) -> Duration {
     start.elapsed()
 }
 
-fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool) -> Played {
+fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool, blocks: StatusBlocks) -> Played {
     let authority = reading.authority();
     let (tally, mut heard, stall, status) = reading.end();
     let signal = heard.signal.take();
+    // The status block is the driver contract's; elsewhere it is words like any others.
     let signal = match status {
-        Some(block) => block.over(signal),
-        None => signal,
+        Some(block) if blocks == StatusBlocks::Count => block.over(signal),
+        _ => signal,
     };
     let assumed = tally.assumed;
     let answered = tally.answered || tally.tools > 0;

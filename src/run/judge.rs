@@ -11,6 +11,9 @@ use crate::process::{Ended, Exit, StopReason};
 use crate::signals::stall::MOST_REPEATS;
 use crate::transcript::reset;
 
+/// The longest wait that is believed.
+const LONGEST_WAIT: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// How an iteration ended, in words and as a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
@@ -75,11 +78,13 @@ impl super::reading::Told {
     fn wait(&self, now: &Zoned) -> Option<Duration> {
         let at = self.resets_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
         let at = at.or_else(|| reset::resolve(self.resets.as_ref()?, now));
-        match (at, self.retry_after_ms) {
+        let wait = match (at, self.retry_after_ms) {
             (Some(at), _) => Some(Duration::try_from(at.duration_since(now.timestamp())).unwrap_or(Duration::ZERO)),
             (None, Some(milliseconds)) => Some(Duration::from_millis(milliseconds)),
             (None, None) => None,
-        }
+        };
+        // A month is for ever, and sums of such times do not overflow.
+        wait.map(|wait| wait.min(LONGEST_WAIT))
     }
 }
 

@@ -8,6 +8,7 @@ use super::bench::Bench;
 use super::control::Orders;
 use super::decide::State;
 use super::hats::Board;
+use super::progress::Snapshot;
 use super::sessions::Sessions;
 use crate::event::Usage;
 
@@ -42,6 +43,8 @@ pub struct Memory {
     pub seen: VecDeque<u64>,
     /// What the last iteration did and said last, as one number.
     pub work: Option<u64>,
+    /// The working directory when the run began, where only some paths may change.
+    pub first_tree: Option<Snapshot>,
     /// How the last verification failed.
     pub verification: Option<String>,
     /// The last iteration got a nudge for long reading.

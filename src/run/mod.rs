@@ -32,6 +32,7 @@ pub use coordinator::{Finished, run};
 pub use explain::start_error;
 pub use filter::Filter;
 pub use interrupt::{Action, Came, Interrupt, Interrupts};
+pub use judge::how_it_ended;
 pub use memory::Memory;
 pub use plan::{LeftBehind, Plan, Screen, Worker};
 pub use progress::git;

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
 use crate::process::{Environment, Invocation, capture};
 
 /// Git answers within this, or is not asked.
@@ -21,7 +23,7 @@ const MOST_READ: u64 = 64 * 1024 * 1024;
 const IGNORED: [&str; 5] = [".ralph", ".git", "node_modules", "target", ".agent/events.jsonl"];
 
 /// How the working directory was at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The repositories, by their place.
     repositories: BTreeMap<PathBuf, Repository>,
@@ -30,10 +32,13 @@ pub struct Snapshot {
     /// False when nothing could be seen at all.
     seen: bool,
     /// How much was read of changed files.
+    #[serde(skip)]
     read: u64,
+    /// What paths are told from.
+    workspace: PathBuf,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Repository {
     head: Option<String>,
 }
@@ -56,7 +61,7 @@ pub struct Change {
 impl Snapshot {
     /// Looks at a working directory.
     pub async fn take(workspace: &Path) -> Self {
-        let mut snapshot = Self::default();
+        let mut snapshot = Self { workspace: workspace.to_owned(), ..Self::default() };
         if let Some(top) = repository_of(workspace).await {
             snapshot.add_repository(&top, workspace).await;
             return snapshot;
@@ -96,7 +101,8 @@ impl Snapshot {
             }
             if let Some(head) = now.head.as_ref().filter(|head| Some(*head) != was.as_ref()) {
                 change.commits.extend(commits(place, was.as_deref(), head).await);
-                files.extend(committed_files(place, was.as_deref(), head).await);
+                let committed = committed_files(place, was.as_deref(), head).await;
+                files.extend(committed.into_iter().map(|path| shown(place, &path, &self.workspace)));
             }
         }
         files.sort();
@@ -117,14 +123,13 @@ impl Snapshot {
         self.seen = true;
         for entry in status.split(|&byte| byte == 0).filter(|entry| entry.len() > 3) {
             let path = Path::new(std::ffi::OsStr::from_bytes(&entry[3..]));
-            if self.files.len() >= MOST_FILES || is_ignored(path) {
+            let shown = shown(top, path, workspace);
+            if self.files.len() >= MOST_FILES || is_ignored(&shown) {
                 continue;
             }
             let mut hasher = DefaultHasher::new();
             entry[..2].hash(&mut hasher);
             self.content(&top.join(path)).hash(&mut hasher);
-            let shown = top.join(path);
-            let shown = shown.strip_prefix(workspace).map_or_else(|_| path.to_owned(), Path::to_owned);
             self.files.insert(shown, hasher.finish());
         }
     }
@@ -170,6 +175,12 @@ impl Snapshot {
             }
         }
     }
+}
+
+/// A path of a repository as it is seen from the working directory; what is outside of that keeps its full name.
+fn shown(top: &Path, path: &Path, workspace: &Path) -> PathBuf {
+    let full = top.join(path);
+    full.strip_prefix(workspace).map_or_else(|_| full.clone(), Path::to_owned)
 }
 
 fn is_ignored(path: &Path) -> bool {
@@ -284,8 +295,10 @@ mod tests {
         let before = Snapshot::take(&place).await;
         run(&place, &["add", "."]);
         run(&place, &["commit", "-qm", "Begin"]);
-        let change = Snapshot::take(&place.join("src")).await.since(&before).await;
+        let change = Snapshot::take(&place).await.since(&before).await;
         assert_eq!(change.moved, Some(true));
+        let below = Snapshot::take(&place.join("src")).await.since(&before).await;
+        assert!(below.files.contains(&"a".to_owned()), "told from the working directory: {below:?}");
         assert!(change.commits[0].ends_with(" Begin"), "{change:?}");
         assert!(change.files.contains(&"src/a".to_owned()), "{change:?}");
         assert!(change.head_before.is_none() && change.head_after.is_some());

@@ -83,7 +83,7 @@ impl Recorder {
     }
 
     /// Keeps a text beside the journal, without secrets.
-    pub fn keep(&self, path: &Path, text: &str) -> Result<(), UserError> {
+    fn keep(&self, path: &Path, text: &str) -> Result<(), UserError> {
         let clean = self.redactor.text(text);
         let text = clean.as_deref().unwrap_or(text);
         RealDisk.replace(path, text.as_bytes()).map_err(|error| unrecorded(&error))

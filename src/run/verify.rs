@@ -6,9 +6,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::control::Command;
 use super::decide::Verification;
-use super::interrupt::{Came, Interrupts};
+use super::interrupt::Came;
+use super::iteration::{Ears, told};
 use super::judge::how_it_ended;
+use super::recorder::Recorder;
+use crate::error::UserError;
 use crate::journal::CheckResult;
 use crate::process::{self, Clocks, Environment, Invocation, Output, StopReason};
 
@@ -88,26 +92,28 @@ pub async fn verify(
     checks: &[Check],
     workspace: &Path,
     environment: &[(OsString, OsString)],
-    interrupts: &mut Interrupts,
-) -> Verified {
+    ears: &mut Ears<'_>,
+    recorder: &mut Recorder,
+) -> Result<Verified, UserError> {
     let mut verified = Verified::default();
     for check in checks {
-        let (result, interrupted) = run(check, workspace, environment, interrupts).await;
+        let (result, interrupted) = run(check, workspace, environment, ears, recorder).await?;
         verified.checks.push(result);
         if interrupted {
             verified.interrupted = true;
             break;
         }
     }
-    verified
+    Ok(verified)
 }
 
 async fn run(
     check: &Check,
     workspace: &Path,
     environment: &[(OsString, OsString)],
-    interrupts: &mut Interrupts,
-) -> (CheckResult, bool) {
+    ears: &mut Ears<'_>,
+    recorder: &mut Recorder,
+) -> Result<(CheckResult, bool), UserError> {
     let Check { name, command, directory, timeout } = check;
     let mut result = CheckResult { name: name.clone(), command: command.clone(), ..CheckResult::default() };
     let directory = directory.as_ref().map_or_else(|| workspace.to_owned(), |directory| workspace.join(directory));
@@ -121,7 +127,7 @@ async fn run(
         Ok(process) => process,
         Err(error) => {
             result.ended = super::start_error(&error).message;
-            return (result, false);
+            return Ok((result, false));
         }
     };
     let mut tail = Tail::default();
@@ -129,7 +135,7 @@ async fn run(
     let ended = loop {
         tokio::select! {
             biased;
-            came = interrupts.next() => match came {
+            came = ears.interrupts.next() => match came {
                 Came::Interrupt(..) if interrupted => process.kill(),
                 Came::Interrupt(..) => {
                     interrupted = true;
@@ -142,6 +148,14 @@ async fn run(
                 }
                 Came::Resized | Came::Retry => {}
             },
+            command = ears.inbox.next() => {
+                told(&command, recorder)?;
+                if command == (Command::Stop { now: true }) {
+                    interrupted = true;
+                    process.stop(StopReason::Asked);
+                }
+                ears.orders.take(command);
+            }
             output = process.next() => match output {
                 Output::Bytes { bytes, .. } => tail.push(bytes),
                 Output::Ended(ended) => break ended,
@@ -152,7 +166,7 @@ async fn run(
     result.ended = how_it_ended(&ended);
     result.duration_ms = u64::try_from(ended.active.as_millis()).unwrap_or(u64::MAX);
     result.tail = tail.text();
-    (result, interrupted)
+    Ok((result, interrupted))
 }
 
 /// The last bytes of an output.

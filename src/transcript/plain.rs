@@ -42,7 +42,7 @@ impl Plain {
 
 impl Adapter for Plain {
     fn line(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
-        self.recent.push(line.bytes);
+        Recent::push(&mut self.recent.lines, line.bytes);
         let text = line.text();
         let text = super::strip_ansi(&text);
         if line.part == Part::Whole {
@@ -59,7 +59,7 @@ impl Adapter for Plain {
     }
 
     fn stderr(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
-        self.recent.push(line.bytes);
+        Recent::push(&mut self.recent.complaints, line.bytes);
         out.push(stderr_text(line));
     }
 
@@ -74,32 +74,33 @@ impl Adapter for Plain {
 #[derive(Debug, Default)]
 pub struct Recent {
     lines: VecDeque<Vec<u8>>,
+    /// Those of standard error, apart: a flood on the other must not wash the reason away.
+    complaints: VecDeque<Vec<u8>>,
 }
 
 impl Recent {
     const LINES: usize = 20;
     const WIDTH: usize = 2000;
 
-    fn push(&mut self, line: &[u8]) {
+    fn push(lines: &mut VecDeque<Vec<u8>>, line: &[u8]) {
         // The oldest line's memory serves the newest.
-        let mut kept = if self.lines.len() == Self::LINES { self.lines.pop_front() } else { None }.unwrap_or_default();
+        let mut kept = if lines.len() == Self::LINES { lines.pop_front() } else { None }.unwrap_or_default();
         kept.clear();
         kept.extend_from_slice(&line[..line.len().min(Self::WIDTH)]);
-        self.lines.push_back(kept);
+        lines.push_back(kept);
     }
 
     /// Names the failure of a process that failed, when its last words do.
     fn explain(&self, exit: Option<Exit>, out: &mut Vec<Event>) {
         let Some(exit) = exit.filter(|exit| !exit.success()) else { return };
-        let mut tail = Tail::default();
-        for line in &self.lines {
-            tail.push(&String::from_utf8_lossy(line));
-        }
-        out.extend(
-            tail.failure(exit, None)
-                .filter(|failure| failure.class != FailureClass::Agent)
-                .map(super::failure::Failure::into_event),
-        );
+        let failure = [&self.complaints, &self.lines].into_iter().find_map(|lines| {
+            let mut tail = Tail::default();
+            for line in lines {
+                tail.push(&String::from_utf8_lossy(line));
+            }
+            tail.failure(exit, None).filter(|failure| failure.class != FailureClass::Agent)
+        });
+        out.extend(failure.map(super::failure::Failure::into_event));
     }
 }
 

@@ -83,8 +83,8 @@ fn is_secret_value(value: &str) -> bool {
     let number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && value.len() < 16;
     let word = value.bytes().all(|byte| byte.is_ascii_lowercase()) && value.len() <= LONGEST_WORD;
     let path = value.starts_with('/') || value.starts_with("./") || value.starts_with('~');
-    let usual = number || word || (path && is_path(value));
-    (SHORTEST_VALUE..=LONGEST_VALUE).contains(&value.len()) && !usual
+    let harmless = number || word || path && is_path(value);
+    (SHORTEST_VALUE..=LONGEST_VALUE).contains(&value.len()) && !harmless
 }
 
 fn is_path(value: &str) -> bool {

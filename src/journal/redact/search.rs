@@ -25,7 +25,7 @@ pub struct Hit {
 pub struct Literals {
     all: Vec<Vec<u8>>,
     /// Whether a pair of bytes is in the window of any literal.
-    pairs: Vec<bool>,
+    pairs: Box<[bool]>,
     /// The literals by the hash of their window, each with the window's offset.
     buckets: Vec<Vec<(usize, usize)>>,
     /// The literals by their first byte, for the end of a stream.
@@ -37,7 +37,7 @@ impl Literals {
     /// Takes literals of at least [`SHORTEST`] bytes.
     pub fn new(literals: Vec<Vec<u8>>) -> Self {
         let mut found = Self {
-            pairs: vec![false; 1 << 16],
+            pairs: vec![false; 65536].into_boxed_slice(),
             buckets: vec![Vec::new(); BUCKETS],
             firsts: vec![Vec::new(); 256],
             longest: literals.iter().map(Vec::len).max().unwrap_or(0),
