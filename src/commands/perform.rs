@@ -52,9 +52,7 @@ pub struct Performance {
     pub summary: Summary,
     /// What the loop remembers.
     pub memory: Memory,
-    /// What is kept beside the journal, for a resumed run.
-    pub kept: Vec<(&'static str, String)>,
-    /// How it is kept.
+    /// How its files are kept.
     pub keeping: Keeping,
 }
 
@@ -93,13 +91,10 @@ impl Performance {
         let feed = Rc::new(RefCell::new(feed));
         let observer = Rc::clone(&feed);
         let observer = Box::new(move |appended| observer.borrow_mut().send(appended));
-        let Self { plan, directory, journal, summary, memory, kept, keeping } = self;
+        let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
-        }
-        for (name, text) in kept {
-            recorder.keep(&directory.path.join(name), &text)?;
         }
         let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);

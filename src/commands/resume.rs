@@ -69,11 +69,7 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
     plan.notices.push(format!("resumed after {} iterations", memory.state.iterations));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory: run, journal, summary, memory, kept: Vec::new(), keeping }.play(
-        stage,
-        args.output,
-        &args.looks,
-    )
+    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, args.output, &args.looks)
 }
 
 fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
@@ -138,10 +134,6 @@ fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Pat
     };
     let mut again = no_flags()?;
     again.max_iterations = args.max_iterations;
-    // What was found automatically then is named now.
-    if file.layer.agent.as_ref().is_some_and(|agent| agent.value == "auto") {
-        again.agent = Some(summary.agent.clone());
-    }
     plan_from(&again, flags(&again)?, file, workspace.to_owned(), Task::Known(prompt))
 }
 

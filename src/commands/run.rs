@@ -10,7 +10,7 @@ use crate::cli::Run;
 use crate::config;
 use crate::error::{UserError, io_reason};
 use crate::journal::store::{PROMPT, SETTINGS};
-use crate::journal::{Journal, Summary};
+use crate::journal::{Journal, Redactor, Summary};
 use crate::process;
 use crate::run::Memory;
 use crate::run::prompt::Source;
@@ -27,18 +27,24 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
         let _ = std::io::stdout().write_all(report.as_bytes());
         return Ok(0);
     }
-    let Planned { plan, settings, adapters, .. } = planned;
+    let Planned { plan, mut settings, adapters, .. } = planned;
     let stage = Stage::take(&plan.workspace)?;
     let unusable = |error: std::io::Error| unusable(&plan.workspace, &error);
     let directory = stage.store.create_run().map_err(unusable)?;
-    let journal = Journal::create(&directory.journal()).map_err(unusable)?;
-    let mut kept = vec![(SETTINGS, config::effective(&settings, &adapters))];
-    if !matches!(plan.prompt, Source::File(_)) {
-        kept.push((PROMPT, plan.prompt.read()?));
+    // A run that goes on goes on with this agent, whatever is installed then.
+    if settings.agent.value == "auto" {
+        plan.chosen().agent.id().clone_into(&mut settings.agent.value);
     }
+    // Before the journal: a directory with a journal is a run, and every run can go on.
+    let redactor = Redactor::of_environment();
+    directory.keep(SETTINGS, &config::effective(&settings, &adapters), &redactor).map_err(unusable)?;
+    if !matches!(plan.prompt, Source::File(_)) {
+        directory.keep(PROMPT, &plan.prompt.read()?, &redactor).map_err(unusable)?;
+    }
+    let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory, journal, summary, memory, kept, keeping }.play(stage, args.output, &args.looks)
+    Performance { plan, directory, journal, summary, memory, keeping }.play(stage, args.output, &args.looks)
 }
 
 /// Where the user is.
