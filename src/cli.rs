@@ -131,7 +131,9 @@ pub enum JqMode {
     Serve,
     /// One call, like the tool itself.
     Run,
-    /// Each line of standard input by itself; a line that is no JSON is shown as it is.
+    /// Each line of standard input by itself; one that is no JSON is passed over.
+    Each,
+    /// The same; one that is no JSON is shown as it is.
     Lines,
 }
 

@@ -113,13 +113,23 @@ pub fn run(
     Ok(status)
 }
 
-/// Each line by itself. What is no JSON, or what the program fails on, never ends it: the first is shown as it is, the
-/// second is passed over.
-pub fn lines(args: &[String], mut input: impl BufRead, output: &mut impl Write) -> io::Result<u8> {
-    let Ok(program) = Call::parse(args).and_then(|call| call.compile()) else { return Ok(BAD_CALL) };
+/// What becomes of a line that is no JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// It is shown as it is.
+    Shown,
+    /// It is passed over.
+    Left,
+}
+
+/// Each line by itself. Neither a broken line nor one that the program fails on ends it. A call that is not known leaves
+/// the input unread.
+pub fn lines(args: &[String], broken: Broken, mut input: impl BufRead, output: &mut impl Write) -> io::Result<u8> {
+    let call = Call::parse(args).ok().filter(|call| call.files.is_empty());
+    let Some(program) = call.and_then(|call| call.compile().ok()) else { return Ok(BAD_CALL) };
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        if Program::is_whole(&line) {
+        if broken == Broken::Left || Program::is_whole(&line) {
             output.write_all(&program.run(&line).stdout)?;
         } else {
             output.write_all(&line)?;
@@ -163,7 +173,14 @@ mod tests {
     fn a_line_filter_survives_bad_lines_and_bad_values() {
         let input = &b"{\"t\":\"a\"}\nnot json\n{\"t\":{}}\n5\n{\"t\":\"b\"}"[..];
         let mut out = Vec::new();
-        lines(&words(&["-j", ".t | ascii_downcase"]), input, &mut out).unwrap();
+        let args = words(&["-j", ".t | ascii_downcase"]);
+        lines(&args, Broken::Shown, input, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "anot json\nb");
+        let mut out = Vec::new();
+        lines(&args, Broken::Left, input, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "ab");
+        let mut unread = &b"1\n"[..];
+        assert_eq!(lines(&words(&["inputs"]), Broken::Left, &mut unread, &mut Vec::new()).unwrap(), BAD_CALL);
+        assert_eq!(unread, b"1\n", "what is not known is left unread");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, BufWriter, Write as _};
 
-use crate::agent::jq_service::{lines, run as run_call, serve};
+use crate::agent::jq_service::{Broken, lines, run as run_call, serve};
 use crate::cli::{JqMode, JqService};
 
 /// Runs the service until its input ends.
@@ -12,7 +12,8 @@ pub fn run(args: &JqService) -> u8 {
     let status = match args.mode {
         JqMode::Serve => serve(input, &mut output).map(|()| 0),
         JqMode::Run => run_call(&args.args, input, &mut output, &mut std::io::stderr().lock()),
-        JqMode::Lines => lines(&args.args, input, &mut output),
+        JqMode::Each => lines(&args.args, Broken::Left, input, &mut output),
+        JqMode::Lines => lines(&args.args, Broken::Shown, input, &mut output),
     };
     // Whoever asked may be gone.
     let _ = output.flush();

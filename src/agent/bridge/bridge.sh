@@ -92,6 +92,16 @@ __ralph_jq_line() {
     __ralph_jq_text "$text" "$@"
 }
 
+# A loop that asks the same of each line, and passes over those that are broken, becomes this: one process for all.
+__ralph_jq_each() {
+    local line
+    "$__ralph_program" jq-service each -- "$@" 2>/dev/null && return
+    # What it does not know, it leaves unread.
+    while IFS= read -r line; do
+        __ralph_jq_line "$line" "$@" 2>/dev/null || true
+    done
+}
+
 jq() {
     # What reads the agent's stream itself, or files, or nothing, is a process of its own and sees it as it comes.
     if [ -z "$__ralph_jq_pid" ] || [ /dev/fd/0 -ef /dev/fd/196 ] || ! __ralph_jq_is_plain "$@"; then

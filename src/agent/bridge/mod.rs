@@ -4,6 +4,7 @@
 //! on standard error, and ends in a message that names hook and file. It must never wait without a bound.
 
 mod frames;
+mod rewrite;
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -190,7 +191,7 @@ impl Shell {
     /// Lets `jq` be answered without a process for each line.
     pub async fn serve_jq(&mut self) -> Result<(), UserError> {
         let functions = self.own("functions", &[]).await?.text();
-        let rewritten = without_pipes(&functions);
+        let rewritten = rewrite::cheaper(&functions);
         self.own("define", &[rewritten.as_bytes()]).await.map(|_| ())
     }
 
@@ -305,25 +306,6 @@ pub fn work(mode: &str, args: &[OsString], workspace: &Path, env: Environment, h
 /// A state as the shells of [`work`] read it.
 pub fn framed_state(state: &[u8]) -> Vec<u8> {
     [state, b"\0"].concat()
-}
-
-/// `echo "$line" | jq …` starts two processes for each line. The bridge's own `jq` can be given the line as it is,
-/// which is the same in less: each line that begins such a pipe is rewritten.
-fn without_pipes(functions: &str) -> String {
-    let mut out = String::with_capacity(functions.len());
-    for line in functions.split_inclusive('\n') {
-        let command = line.trim_start();
-        let indent = &line[..line.len() - command.len()];
-        let rest = command.strip_prefix("echo ").or_else(|| command.strip_prefix("printf '%s\\n' "));
-        let piped = rest.and_then(|rest| {
-            let name = rest.strip_prefix("\"$")?;
-            let end = name.find(|character: char| !character.is_ascii_alphanumeric() && character != '_')?;
-            let call = name[end..].strip_prefix("\" | jq ")?;
-            Some(format!("{indent}__ralph_jq_line \"${}\" {call}", &name[..end]))
-        });
-        out.push_str(&piped.unwrap_or_else(|| line.to_owned()));
-    }
-    out
 }
 
 /// Writes some of the bytes.

@@ -132,17 +132,3 @@ async fn the_functions_of_a_file_are_seen_and_only_those() {
     let place = Place::new("one() { :; }\nfunction two { :; }\nlog() { :; }");
     assert_eq!(place.shell().load().await.unwrap(), ["one", "two"]);
 }
-
-#[test]
-fn only_a_pipe_from_echo_to_jq_is_rewritten() {
-    for (line, expected) in [
-        ("    echo \"$line\" | jq -r '.a |", "    __ralph_jq_line \"$line\" -r '.a |"),
-        ("printf '%s\\n' \"$x_1\" | jq . || true", "__ralph_jq_line \"$x_1\" . || true"),
-        ("echo \"$line\" | jqx .", "echo \"$line\" | jqx ."),
-        ("echo \"$line $x\" | jq .", "echo \"$line $x\" | jq ."),
-        ("echo -n \"$line\" | jq .", "echo -n \"$line\" | jq ."),
-        ("cat f | jq .", "cat f | jq ."),
-    ] {
-        assert_eq!(without_pipes(line), expected);
-    }
-}
