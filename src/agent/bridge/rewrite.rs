@@ -20,16 +20,13 @@ fn without_loops(functions: &str) -> String {
     while let Some(at) = rest.find(LOOP) {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
-        match filter(&from[LOOP.len()..]) {
-            Some((args, after)) => {
-                out.push_str("__ralph_jq_each ");
-                out.push_str(args);
-                rest = after;
-            }
-            None => {
-                out.push_str(LOOP);
-                rest = &from[LOOP.len()..];
-            }
+        if let Some((args, after)) = filter(&from[LOOP.len()..]) {
+            out.push_str("__ralph_jq_each ");
+            out.push_str(args);
+            rest = after;
+        } else {
+            out.push_str(LOOP);
+            rest = &from[LOOP.len()..];
         }
     }
     out + rest
@@ -52,7 +49,7 @@ fn filter(text: &str) -> Option<(&str, &str)> {
 fn is_constant(args: &str) -> bool {
     let outside = args.split('\'').step_by(2);
     let plain = |character: char| character.is_ascii_alphanumeric() || " -_.".contains(character);
-    args.matches('\'').count() % 2 == 0 && outside.into_iter().all(|part| part.chars().all(plain))
+    args.matches('\'').count().is_multiple_of(2) && outside.into_iter().all(|part| part.chars().all(plain))
 }
 
 fn is_name(name: &str) -> bool {
