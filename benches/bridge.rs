@@ -15,6 +15,8 @@ use ralph::process::{Environment, Invocation, Stdin, capture};
 const LINES: usize = 10_000;
 
 fn main() {
+    // The bridge starts its own program again as the jq service, and here that is this bench: it must not start over.
+    assert_ne!(std::env::args().nth(1).as_deref(), Some("jq-service"), "the service is the `ralph` binary");
     let place = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scripts/streams.sh");
     let text = std::fs::read_to_string(fixture).unwrap().replace("AGENT_CLI=\"streams\"", "AGENT_CLI=cat");

@@ -225,6 +225,8 @@ fn any_agent_plays_claude() {
     let last = lines.last().unwrap();
     assert_eq!((&last["type"], &last["is_error"]), (&"result".into(), &false.into()));
     assert!(last["usage"]["output_tokens"].as_u64().unwrap() > 0, "{last}");
+    let version = test.tool().args(["as-claude", "demo", "-v"]).output().unwrap();
+    assert!(String::from_utf8(version.stdout).unwrap().starts_with("2."));
     let text = test.tool().args(["as-claude", "demo", "--output-format", "text", "-p", "do it"]).output().unwrap();
     assert_eq!(String::from_utf8(text.stdout).unwrap().trim_end(), last["result"].as_str().unwrap().trim_end());
 }

@@ -20,11 +20,21 @@ use crate::run::{Came, Interrupts, how_it_ended};
 use crate::transcript::{Context, Selected, auto, select};
 use arguments::{Arguments, Format, Input};
 
+/// The version of Claude Code whose format is written.
+const FORMAT_VERSION: &str = "2.1.0";
+
 /// Something is said at least this often, so that nobody takes silence for death.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Plays Claude; `words` are the arguments after the agent's name, which Claude would get.
 pub fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
+    if let [only] = words
+        && ["-v", "--version"].contains(&only.as_str())
+    {
+        // Callers look whether Claude Code is new enough; the number is that of the format.
+        let _ = writeln!(std::io::stdout(), "{FORMAT_VERSION} (ralph {} as Claude Code)", env!("CARGO_PKG_VERSION"));
+        return Ok(0);
+    }
     let arguments = Arguments::read(words);
     process::protect(process::own_program());
     let mut out = Voice::new(&arguments);

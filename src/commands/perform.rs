@@ -52,7 +52,7 @@ pub struct Performance {
     pub summary: Summary,
     /// What the loop remembers.
     pub memory: Memory,
-    /// How it is kept.
+    /// How its files are kept.
     pub keeping: Keeping,
 }
 

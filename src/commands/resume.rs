@@ -166,10 +166,6 @@ fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Pat
     again.max_iterations = args.max_iterations;
     again.max_time = args.max_time;
     again.max_cost = args.max_cost;
-    // What was found automatically then is named now.
-    if file.layer.agent.as_ref().is_some_and(|agent| agent.value == "auto") {
-        again.agent = Some(summary.agent.clone());
-    }
     plan_from(&again, flags(&again)?, file, workspace.to_owned(), Task::Known(prompt))
 }
 

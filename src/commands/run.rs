@@ -9,7 +9,6 @@ use super::planning::{Planned, plan};
 use crate::cli::Run;
 use crate::config;
 use crate::error::{UserError, io_reason};
-use crate::journal::disk::{Disk as _, RealDisk};
 use crate::journal::store::{PROMPT, SETTINGS};
 use crate::journal::{Journal, Redactor, Summary};
 use crate::process;
@@ -28,19 +27,19 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
         let _ = std::io::stdout().write_all(report.as_bytes());
         return Ok(0);
     }
-    let Planned { plan, settings, adapters, .. } = planned;
+    let Planned { plan, mut settings, adapters, .. } = planned;
     let stage = Stage::take(&plan.workspace)?;
     let unusable = |error: std::io::Error| unusable(&plan.workspace, &error);
     let directory = stage.store.create_run().map_err(unusable)?;
-    // What a resumed run needs is there before the journal, which makes it a run: it may be killed at any moment.
+    // A run that goes on goes on with this agent, whatever is installed then.
+    if settings.agent.value == "auto" {
+        plan.chosen().agent.id().clone_into(&mut settings.agent.value);
+    }
+    // Before the journal: a directory with a journal is a run, and every run can go on.
     let redactor = Redactor::of_environment();
-    let keep = |name: &str, text: &str| {
-        let clean = redactor.text(text);
-        RealDisk.replace(&directory.path.join(name), clean.as_deref().unwrap_or(text).as_bytes()).map_err(unusable)
-    };
-    keep(SETTINGS, &config::effective(&settings, &adapters))?;
+    directory.keep(SETTINGS, &config::effective(&settings, &adapters), &redactor).map_err(unusable)?;
     if !matches!(plan.prompt, Source::File(_)) {
-        keep(PROMPT, &plan.prompt.read()?)?;
+        directory.keep(PROMPT, &plan.prompt.read()?, &redactor).map_err(unusable)?;
     }
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let (summary, memory) = (Summary::default(), Memory::default());

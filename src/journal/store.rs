@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::disk::{Disk, RealDisk, private};
+use super::redact::Redactor;
 
 /// What ralph itself writes is no business of git; plug-ins that the user keeps here are.
 const GITIGNORE: &str = "/runs/\n/lock\n/.gitignore\n";
@@ -62,6 +63,12 @@ impl RunDirectory {
     /// The prompt of an iteration, as it was sent.
     pub fn prompt(&self, iteration: u32) -> PathBuf {
         self.path.join("prompts").join(format!("{iteration}.md"))
+    }
+
+    /// Keeps a text beside the journal, without secrets.
+    pub fn keep(&self, name: &str, text: &str, redactor: &Redactor) -> io::Result<()> {
+        let clean = redactor.text(text);
+        RealDisk.replace(&self.path.join(name), clean.as_deref().unwrap_or(text).as_bytes())
     }
 
     /// Where the raw bytes are.

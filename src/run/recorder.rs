@@ -1,6 +1,5 @@
 //! Where everything leaves the program: secrets are taken out, then it is written, and only then shown.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::{UserError, io_reason};
@@ -79,14 +78,8 @@ impl Recorder {
 
     /// Keeps the prompt of an iteration.
     pub fn prompt(&self, iteration: u32, prompt: &str) -> Result<(), UserError> {
-        self.keep(&self.directory.prompt(iteration), prompt)
-    }
-
-    /// Keeps a text beside the journal, without secrets.
-    fn keep(&self, path: &Path, text: &str) -> Result<(), UserError> {
-        let clean = self.redactor.text(text);
-        let text = clean.as_deref().unwrap_or(text);
-        RealDisk.replace(path, text.as_bytes()).map_err(|error| unrecorded(&error))
+        let name = format!("prompts/{iteration}.md");
+        self.directory.keep(&name, prompt, &self.redactor).map_err(|error| unrecorded(&error))
     }
 
     /// Makes sure that what is recorded survives a power cut.
