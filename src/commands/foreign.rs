@@ -108,8 +108,8 @@ fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Opti
         }
         if let Some(read) = Read::config(workspace)?
             && let Some(agent) = read.values.find("AGENT")
-            // Many projects have a file of this name: it is meant only where the script is there too.
-            && (read.path != Path::new("config") || foreign::find(Contract::Script, &agent.value, workspace)?.is_some())
+            // Many projects have a file of this name: it is meant only where there are scripts too.
+            && (read.path != Path::new("config") || !foreign::list(Contract::Script, workspace).is_empty())
         {
             return of(Contract::Script, &agent.value, read.origin(agent));
         }
