@@ -218,8 +218,7 @@ impl Streaming {
         }
         let untouched = at == 0;
         loop {
-            let before =
-                if at == 0 { std::mem::take(&mut self.before) } else { input[at.saturating_sub(2)..at].to_vec() };
+            let before = if at == 0 { self.before.clone() } else { input[at.saturating_sub(2)..at].to_vec() };
             let (found, decided) = known.scan(&input[at..], &before, end);
             if untouched && at == 0 && found.is_empty() && decided == input.len() {
                 self.remember(input);
