@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 pub use meta::{FailureClass, FileChange, Known, Meta, TodoItem, TodoStatus};
 pub use wire::SchemaError;
-pub use write::write_string;
+pub use write::{write_string, write_value};
 
 /// A JSON object, in the order it was written.
 pub type Object = Map<String, Value>;

@@ -14,6 +14,7 @@ use crate::cli::{Agents, AgentsAction, Show};
 use crate::config::{self, FileLayer, Layer, Setting, Settings};
 use crate::error::UserError;
 use crate::process;
+use crate::ui::pretty;
 
 /// Runs `ralph agents` or one of its subcommands.
 pub fn run(args: &Agents) -> Result<u8, UserError> {
@@ -241,8 +242,4 @@ fn page(definition: &Definition, source: &str, path: Option<PathBuf>, commands: 
     let rows = rows.into_iter().map(|(name, value)| format!("{name:<11} {value}\n"));
     let commands = commands.iter().map(|(name, line)| format!("\n{name}:\n  {}\n", line.replace('\n', "\n  ")));
     rows.chain(commands).collect()
-}
-
-fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
 }

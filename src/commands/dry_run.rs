@@ -10,21 +10,13 @@ use crate::cli::Output;
 use crate::config::Row;
 use crate::error::UserError;
 use crate::process;
-use crate::run::prompt::{LoopContext, compose};
 use crate::run::{Worker, start_error};
 
 /// The whole report, for people or as JSON.
 pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
     let Planned { plan, settings, defined_by, why, .. } = planned;
-    let words = plan.prompt.read()?;
-    let context = LoopContext {
-        iteration: 1,
-        of: plan.policy.max_iterations,
-        marker: (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told()),
-        ..LoopContext::default()
-    };
+    let (words, prompt) = plan.first_prompt()?;
     let Worker { agent, transcript, .. } = plan.chosen();
-    let prompt = compose(&words, &context);
     let turn = Turn::new(&prompt, &plan.workspace);
     let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let definition = &agent.definition;

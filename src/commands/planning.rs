@@ -4,10 +4,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Parser as _;
+
 use super::choose::{Chosen, choose};
 use super::{foreign, wrapper};
 use crate::agent::{Agent, Source as DefinedBy, Turn};
-use crate::cli::Run;
+use crate::cli::{Cli, Command, Run};
 use crate::config::{
     self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
 };
@@ -88,14 +90,6 @@ pub fn plan_from(
     if let (SessionChoice::ResumeUntil(_), origin) = (settings.session.value, &settings.session.origin) {
         return Err(UserError::usage(format!("`resume-until` cannot be watched over yet (from {origin})"))
             .hint("no agent's stream is read for how full its context is; use `fresh` or `resume`"));
-    }
-    if let Some(path) = settings.plan_file.value.as_ref().filter(|path| !workspace.join(path).is_file()) {
-        return Err(UserError::usage(format!(
-            "there is no plan file `{}` (from {})",
-            path.display(),
-            settings.plan_file.origin
-        ))
-        .hint("`ralph plan \"the goal\"` writes `PLAN.md`"));
     }
     if let Selected::Command(argv) = &first.transcript {
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
@@ -225,6 +219,15 @@ fn another(
     own.transcript = Setting::new(Choice::Auto, Origin::Default);
     let Chosen { agent, .. } = choose(&own, file, workspace)?;
     worker(agent, &mut own, file, workspace)
+}
+
+/// The arguments of `ralph run` with these words behind it, for commands that plan a run of their own.
+pub fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
+    let line = ["ralph", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
+    match Cli::try_parse_from(line).map(|cli| cli.command) {
+        Ok(Command::Run(run)) => Ok(run),
+        _ => Err(UserError::failed("cannot make up a command line")),
+    }
 }
 
 /// What the flags say.

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use clap::Parser as _;
-
 use super::find::Here;
 use super::perform::{Keeping, Performance, Stage};
-use super::planning::{Planned, Task, flags, plan_from};
+use super::planning::{Planned, Task, arguments, flags, plan_from};
 use super::run::working_directory;
 use super::runtime;
+use crate::cli::Output;
 use crate::cli::history::{Answer, Resume};
-use crate::cli::{Cli, Command, Output, Run};
 use crate::config;
 use crate::error::{UserError, io_reason};
 use crate::journal::disk::RealDisk;
@@ -162,17 +160,9 @@ fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Pat
         Some(text) => Source::Text { text, from: summary.prompt.clone() },
         None => Source::File(summary.prompt.clone().into()),
     };
-    let mut again = no_flags()?;
+    let mut again = arguments(&[])?;
     again.max_iterations = args.max_iterations;
     again.max_time = args.max_time;
     again.max_cost = args.max_cost;
     plan_from(&again, flags(&again)?, file, workspace.to_owned(), Task::Known(prompt))
-}
-
-/// `ralph run` without any flag.
-fn no_flags() -> Result<Box<Run>, UserError> {
-    match Cli::try_parse_from(["ralph", "run"]).map(|cli| cli.command) {
-        Ok(Command::Run(run)) => Ok(run),
-        _ => Err(UserError::failed("cannot make up a command line")),
-    }
 }

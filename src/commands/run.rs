@@ -28,6 +28,14 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
         return Ok(0);
     }
     let Planned { plan, mut settings, adapters, .. } = planned;
+    if let Some(path) = settings.plan_file.value.as_ref().filter(|path| !plan.workspace.join(path).is_file()) {
+        return Err(UserError::usage(format!(
+            "there is no plan file `{}` (from {})",
+            path.display(),
+            settings.plan_file.origin
+        ))
+        .hint("`ralph plan \"the goal\"` writes `PLAN.md`"));
+    }
     let stage = Stage::take(&plan.workspace)?;
     let unusable = |error: std::io::Error| unusable(&plan.workspace, &error);
     let directory = stage.store.create_run().map_err(unusable)?;

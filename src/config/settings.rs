@@ -100,7 +100,7 @@ settings! {
     "permission" permission: Permission = Permission::Threshold;
     /// The only paths that may change, such as `PLAN.md` or `docs/**`; empty: all.
     "allowed_paths" allowed_paths: Vec<String> = Vec::new();
-    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume`, or a mapping `resume-until: context 60%`.
+    /// Whether an iteration goes on with the agent's last session: `fresh` or `resume`. (`resume-until: context 60%` is read, and a run with it refused: nothing tells yet how full a context is.)
     "session" session: SessionChoice = SessionChoice::Fresh;
     /// A session that was not used for so long is not taken up again.
     "session_expiry" session_expiry: Duration = Duration::from_secs(24 * 3600);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::event::{Event, FailureClass, Known, Object, Status, Tag, Usage, write_string};
+use crate::event::{Event, FailureClass, Known, Object, Status, Tag, Usage, write_string, write_value};
 
 /// Which lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,7 +277,7 @@ impl Claude {
         write_string(name, out);
         if let Some(input) = input {
             out.extend_from_slice(br#","input":"#);
-            serde(input, out);
+            write_value(input, out);
         }
         out.extend_from_slice(b"}]}");
         self.ending(parent, out);
@@ -311,7 +311,7 @@ impl Claude {
         }
         if let Some(duration) = duration_ms {
             out.extend_from_slice(br#","duration_ms":"#);
-            serde(&duration, out);
+            write_value(&duration, out);
         }
         out.extend_from_slice(b"}]}");
         self.ending(parent, out);
@@ -334,7 +334,7 @@ impl Claude {
 
     fn stream_event(&self, event: &Value, parent: Option<&str>, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"type":"stream_event","event":"#);
-        serde(event, out);
+        write_value(event, out);
         self.ending(parent, out);
     }
 
@@ -393,15 +393,6 @@ fn model_usage(usage: &Usage) -> Value {
 }
 
 fn put(line: &Value, out: &mut Vec<u8>) {
-    serde(line, out);
+    write_value(line, out);
     out.push(b'\n');
-}
-
-/// Maps with text as keys: there is nothing in them that could not be written.
-fn serde(value: &impl serde::Serialize, out: &mut Vec<u8>) {
-    let start = out.len();
-    if serde_json::to_writer(&mut *out, value).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(b"null");
-    }
 }

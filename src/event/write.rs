@@ -34,7 +34,7 @@ impl Event {
                 write_string(name, out);
                 if let Some(input) = input {
                     out.extend_from_slice(br#","input":"#);
-                    write_by_serde(input, out);
+                    write_value(input, out);
                 }
                 out.push(b'}');
                 close(false, parent.as_deref(), out);
@@ -49,18 +49,18 @@ impl Event {
                 });
                 if let Some(duration) = duration_ms {
                     out.extend_from_slice(br#","duration_ms":"#);
-                    write_by_serde(duration, out);
+                    write_value(duration, out);
                 }
                 out.push(b'}');
                 close(false, parent.as_deref(), out);
             }
-            Self::Usage { .. } | Self::Meta { .. } => write_by_serde(self, out),
+            Self::Usage { .. } | Self::Meta { .. } => write_value(self, out),
         }
     }
 }
 
 /// Maps with text as keys, text and numbers: there is nothing in them that could not be written.
-fn write_by_serde(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+pub fn write_value(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
         out.truncate(start);

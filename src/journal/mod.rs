@@ -7,6 +7,7 @@ pub mod disk;
 pub mod lock;
 pub mod raw;
 pub mod reader;
+pub mod receipt;
 pub mod record;
 pub mod redact;
 pub mod store;
@@ -15,7 +16,8 @@ pub mod writer;
 
 pub use lock::{Holder, Lock, LockError};
 pub use reader::Reader;
-pub use record::{Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, Topic};
+pub use receipt::{CheckResult, Cost, CostSource, Receipt, Topic};
+pub use record::{Body, Fact, Outcome, Record};
 pub use redact::Redactor;
 pub use store::{RunDirectory, Store};
 pub use summary::Summary;

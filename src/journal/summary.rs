@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::reader::Reader;
-use super::record::{Body, CheckResult, Cost, Fact, Outcome, Receipt, Record};
+use super::receipt::{CheckResult, Cost, Receipt};
+use super::record::{Body, Fact, Outcome, Record};
 use super::store::RunDirectory;
 use crate::event::Usage;
 

@@ -14,7 +14,7 @@ use super::progress::{Change, Snapshot};
 use super::{Interrupts, Recorder, paths, sessions, verify};
 use crate::error::{UserError, io_reason};
 use crate::event::FailureClass;
-use crate::journal::record::MOST_FILES;
+use crate::journal::receipt::MOST_FILES;
 use crate::journal::{Fact, Receipt, Topic};
 use crate::signals::{Signal, plan};
 

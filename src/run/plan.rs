@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::budget::Pricing;
 use super::decide::Policy;
 use super::hats::Hats;
-use super::prompt::Source;
+use super::prompt::{LoopContext, Source, compose};
 use super::sessions;
 use super::verify::Check;
 use crate::agent::Agent;
+use crate::error::UserError;
 use crate::process::Clocks;
 use crate::signals::promise::Rule;
 use crate::transcript::Selected;
@@ -65,6 +66,19 @@ pub struct Worker {
 }
 
 impl Plan {
+    /// The user's words, and the first prompt as it would be sent.
+    pub fn first_prompt(&self) -> Result<(String, String), UserError> {
+        let words = self.prompt.read()?;
+        let context = LoopContext {
+            iteration: 1,
+            of: self.policy.max_iterations,
+            marker: (!self.rule.is_mentioned_in(&words)).then(|| self.rule.told()),
+            ..LoopContext::default()
+        };
+        let prompt = compose(&words, &context);
+        Ok((words, prompt))
+    }
+
     /// The one that was chosen.
     pub fn chosen(&self) -> &Worker {
         &self.crew[0]

@@ -1,0 +1,136 @@
+//! What a record says at more length: the receipt of an iteration, checks, events, money.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{FailureClass, Usage};
+
+/// The summary of an iteration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Which iteration.
+    pub iteration: u32,
+    /// True when the agent's turn succeeded.
+    pub success: bool,
+    /// How it ended, in words.
+    pub ended: String,
+    /// The failure's class, when it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<FailureClass>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// What the agent reported; unknown where it said nothing.
+    #[serde(default)]
+    pub usage: Usage,
+    /// How many tools it called.
+    pub tools: u32,
+    /// How many of them failed.
+    pub tools_failed: u32,
+    /// Lines the adapter did not understand.
+    #[serde(default)]
+    pub unparsed: u32,
+    /// The session, when the agent named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Processes the agent left behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_behind: Vec<String>,
+    /// True when they were left running, false when they were stopped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_running: bool,
+    /// Who played it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
+    /// The hat it wore.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hat: Option<String>,
+    /// True when it went on with an earlier session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
+    /// What it cost; absent when nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Whether it moved anything; absent when that could not be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<bool>,
+    /// Files that are different now, at most [`MOST_FILES`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// How many more there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_files: u32,
+    /// Commits made, as `abbreviated-hash subject`, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
+    /// HEAD when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_before: Option<String>,
+    /// HEAD when it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_after: Option<String>,
+    /// Tools that were not permitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
+    /// Topics it published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<String>,
+    /// Whether the user's own commands agreed that it is done; absent when they were not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+}
+
+/// The most files that a receipt names.
+pub const MOST_FILES: usize = 200;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+pub(super) const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// A topic and what is said about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topic {
+    /// Such as `build.done`.
+    pub topic: String,
+    /// Any text.
+    #[serde(default)]
+    pub payload: String,
+}
+
+/// How one command of a verification went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Its name.
+    pub name: String,
+    /// What was run.
+    pub command: String,
+    /// True when it exited with 0.
+    pub passed: bool,
+    /// How it ended, in words.
+    pub ended: String,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The end of its output.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
+
+/// Money, and how it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// In US dollars.
+    pub usd: f64,
+    /// Who says so.
+    pub source: CostSource,
+}
+
+/// Who says what something cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CostSource {
+    /// The agent.
+    Reported,
+    /// The user's own price list.
+    Computed,
+    /// Some of both.
+    Mixed,
+}
