@@ -295,6 +295,41 @@ fn a_refused_session_starts_afresh_and_says_so() {
     assert_eq!(ran.facts("run_end")[0]["iterations"], 2, "a refused session is no iteration");
 }
 
+#[test]
+fn a_session_goes_on_until_its_context_is_as_full_as_it_may_be() {
+    let spends = |tokens, text| silent().uses(tokens, 0).says(text);
+    let script = claude(
+        Script::new()
+            .iteration(spends(30_000, "One."))
+            .iteration(spends(70_000, "Two."))
+            .iteration(spends(10_000, "Three."))
+            .iteration(says(DONE)),
+    );
+    let ran = Test::new()
+        .named_agent("own", script, SESSIONS)
+        .file("ralph.yml", "session: {resume-until: context 60%}\ncontext_window: 100000\n")
+        .args(&["--agent", "own"])
+        .run()
+        .complete()
+        .shows("has used 70 % of its context: the next iteration starts a fresh one");
+    let resumed: Vec<_> = ran.facts("iteration_start").iter().map(|start| start["resumes"].clone()).collect();
+    assert_eq!(resumed, [json!(null), json!("s-1"), json!(null), json!("s-1")]);
+}
+
+#[test]
+fn a_context_that_nobody_measures_is_told() {
+    let script = claude(Script::new().iteration(says("One.")).iteration(says("Two.")).iteration(says(DONE)));
+    let ran = Test::new()
+        .named_agent("own", script, SESSIONS)
+        .args(&["--agent", "own", "--session", "resume-until: context 60%"])
+        .run()
+        .complete()
+        .shows("`own` does not tell how full its context is; its session goes on");
+    let told = ran.facts("notice").iter().filter(|fact| fact.to_string().contains("its context is")).count();
+    assert_eq!(told, 1, "once");
+    assert_eq!(ran.facts("iteration_start")[2]["resumes"], "s-1");
+}
+
 // Fallback.
 
 #[test]

@@ -33,6 +33,7 @@ permission: halt
 allowed_paths: [src/**, 'a b']
 session: {resume-until: context 60%}
 session_expiry: 1h
+context_window: 200000
 fallback: [amp, demo]
 pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
 hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\"}}
