@@ -346,7 +346,7 @@ pub struct Show {
 }
 
 /// How lines look.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Looks {
     /// When to use colours. `NO_COLOR` is respected.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]

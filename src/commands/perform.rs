@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::clean;
+use super::converse;
 use super::looks::line_view;
 use super::runtime;
 use crate::cli::{Looks, Output};
@@ -98,7 +99,7 @@ impl Performance {
         }
         let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
-        process::restore_signals();
+        let handlers = process::restore_signals();
         let mut stderr = std::io::stderr();
         if let Some(feed) = Rc::into_inner(feed)
             && feed.into_inner().finish(LAST_LINES) == Shown::InPart
@@ -121,7 +122,7 @@ impl Performance {
         drop(stage);
         match finished.interrupt {
             Some(interrupt) => process::die_by(interrupt.number()),
-            None => Ok(finished.outcome.exit_code()),
+            None => converse::end(finished.outcome.exit_code(), &directory, output, looks, handlers),
         }
     }
 }

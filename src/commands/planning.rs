@@ -20,7 +20,7 @@ use crate::run::hats::Hats;
 use crate::run::mode::Mode;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
-use crate::run::{Filter, LeftBehind, Plan, Screen, Worker, sessions, start_error};
+use crate::run::{Filter, Keys, LeftBehind, Plan, Screen, Worker, sessions, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 
@@ -128,6 +128,7 @@ pub fn plan_from(
             ..Clocks::default()
         },
         screen: if settings.pty.value { Screen::Terminal } else { Screen::Pipes },
+        keys: Keys::Read,
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
         notices,

@@ -457,7 +457,7 @@ impl<W: Write + Send> View for LineView<W> {
         let line = match self.status.until {
             Some(until) => {
                 let left = until.saturating_duration_since(Instant::now()).as_secs();
-                format!("waiting, {} left", figures::duration(left * 1000))
+                format!("waiting, {} left {dot} r tries now", figures::duration(left * 1000))
             }
             None => format!("iteration {iteration}/{of} {dot} {} {dot} {elapsed}{idle}", harmless(agent)),
         };
