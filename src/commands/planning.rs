@@ -135,6 +135,7 @@ pub fn plan_from(
         verify: settings.verify.value.clone(),
         plan_file: settings.plan_file.value.clone(),
         allowed_paths: settings.allowed_paths.value.clone(),
+        events_file: settings.events_file.value.clone(),
         session: match settings.session.value {
             SessionChoice::Fresh => sessions::Policy::Fresh,
             SessionChoice::Resume => resuming(&settings, None),

@@ -149,7 +149,7 @@ impl Looping<'_> {
 
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
-        self.tree = Snapshot::take(&self.plan.workspace).await;
+        self.tree = Snapshot::take(&self.plan.workspace, self.plan.events_file.as_deref()).await;
         self.first_tree = self.memory.first_tree.clone().unwrap_or_else(|| self.tree.clone());
         if !self.plan.allowed_paths.is_empty() {
             self.memory.first_tree = Some(self.first_tree.clone());

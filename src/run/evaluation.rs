@@ -50,7 +50,7 @@ impl Looping<'_> {
         self.keep_session(played, cast, recorder)?;
         self.publish_all(played, cast, recorder)?;
 
-        let now = Snapshot::take(&plan.workspace).await;
+        let now = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
         let change = now.since(&self.tree).await;
         played.report.veto = self.veto(&now).await;
         self.tree = now;
@@ -67,7 +67,7 @@ impl Looping<'_> {
                 let (passed, checks) = (verified.passed(), verified.checks.clone());
                 recorder.fact(Fact::Verification { iteration: number, passed, checks })?;
                 // What the commands changed is not the agent's work.
-                self.tree = Snapshot::take(&plan.workspace).await;
+                self.tree = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
                 verified
             };
             played.report.interrupted |= verified.interrupted;

@@ -47,6 +47,8 @@ pub struct Plan {
     pub plan_file: Option<PathBuf>,
     /// The only paths that may change; all of them when empty.
     pub allowed_paths: Vec<String>,
+    /// A file of ours that is no progress.
+    pub events_file: Option<PathBuf>,
     /// Whether sessions go on.
     pub session: sessions::Policy,
     /// Roles, when there are any.
