@@ -16,6 +16,10 @@ pub struct Runs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Print the ids alone, for completions.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub ids: bool,
 }
 
 /// `ralph show`.
@@ -210,6 +214,10 @@ pub struct Export {
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+
+    /// Send spans to a collector, such as `http://localhost:4318`.
+    #[arg(long, value_name = "URL", conflicts_with = "file")]
+    pub endpoint: Option<String>,
 }
 
 /// The form of an export.
