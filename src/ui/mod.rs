@@ -2,14 +2,17 @@
 //! decide anything. Agent output never reaches a terminal unescaped.
 
 mod callouts;
+mod diff;
 mod feed;
 pub mod figures;
 pub mod history;
 mod json;
 mod line;
+mod markdown;
 mod page;
 mod spans;
 mod style;
+mod styled;
 pub mod table;
 mod text;
 mod tools;
