@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::clean;
-use super::looks::line_view;
+use super::looks::{Tense, line_view};
 use super::runtime;
-use crate::cli::{Looks, Output};
+use crate::cli::{Output, ViewLooks};
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
@@ -72,7 +72,7 @@ impl From<&Settings> for Keeping {
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub fn play(mut self, mut stage: Stage, output: Output, looks: &Looks) -> Result<u8, UserError> {
+    pub fn play(mut self, mut stage: Stage, output: Output, looks: &ViewLooks) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(&self.plan.workspace, error);
         let holder = Holder {
             pid: std::process::id(),
@@ -83,7 +83,7 @@ impl Performance {
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
         let view: Box<dyn View> = match output {
-            Output::Lines => Box::new(line_view(looks)),
+            Output::Lines => Box::new(line_view(looks, Tense::Present)),
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         };
         let feed = Feed::start_at(view, self.directory.journal(), self.journal.length())

@@ -125,6 +125,11 @@ pub struct Glyphs {
 }
 
 impl Glyphs {
+    /// What stands between two facts.
+    pub fn between(&self) -> String {
+        if self.dot == "," { ", ".to_owned() } else { format!(" {} ", self.dot) }
+    }
+
     /// For terminals that show Unicode.
     pub const UNICODE: Self = Self {
         gutter: "│",

@@ -50,6 +50,7 @@ impl Styled {
     }
 
     /// The words without their inks.
+    #[cfg(test)]
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -131,9 +131,8 @@ fn closing(text: &str, at: usize, length: usize) -> Option<usize> {
             byte if byte == sign => {
                 let found = run(bytes, close);
                 let behind = text[close + found..].chars().next();
-                let is_close = !bytes[close - 1].is_ascii_whitespace()
-                    && !(sign == b'_' && behind.is_some_and(char::is_alphanumeric));
-                if is_close && found >= length {
+                let within_word = sign == b'_' && behind.is_some_and(char::is_alphanumeric);
+                if !within_word && !bytes[close - 1].is_ascii_whitespace() && found >= length {
                     // Of a longer row the last ones are ours: `**a *b***`.
                     return Some(close + found - length);
                 }

@@ -93,16 +93,11 @@ impl Table {
                 }
                 let cell = split[at].get(number).unwrap_or(&empty);
                 let padding = " ".repeat(width.saturating_sub(cell.width()));
-                match self.aligns.get(at) {
-                    Some(Align::Right) => {
-                        line.push(&padding, Ink::None);
-                        line.append(cell);
-                    }
-                    _ => {
-                        line.append(cell);
-                        line.push(&padding, Ink::None);
-                    }
-                }
+                let (before, behind) =
+                    if self.aligns.get(at) == Some(&Align::Right) { (padding.as_str(), "") } else { ("", &*padding) };
+                line.push(before, Ink::None);
+                line.append(cell);
+                line.push(behind, Ink::None);
             }
             out.push(line);
         }
