@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Looks, Output};
+use super::{Looks, Output, ViewLooks};
 
 /// `ralph runs`.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ pub struct Logs {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 /// `ralph replay`.
@@ -103,7 +103,7 @@ pub struct Replay {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -244,7 +244,7 @@ pub struct Answer {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 /// `ralph resume`.
@@ -276,5 +276,5 @@ pub struct Resume {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }

@@ -4,13 +4,13 @@ use std::io::{IsTerminal as _, Write as _};
 
 use super::resume;
 use crate::cli::history::Answer;
-use crate::cli::{Looks, Output};
+use crate::cli::{Output, ViewLooks};
 use crate::error::UserError;
 use crate::journal::{Outcome, RunDirectory, Summary};
 use crate::process::Handlers;
 
 /// The exit code of a run; asks the person at the terminal first when the agent wants to know something.
-pub fn end(code: u8, run: &RunDirectory, output: Output, looks: &Looks, handlers: Handlers) -> Result<u8, UserError> {
+pub fn end(code: u8, run: &RunDirectory, output: Output, looks: &ViewLooks, handlers: Handlers) -> Result<u8, UserError> {
     let here = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if code != Outcome::Human.exit_code() || output != Output::Lines || !here {
         return Ok(code);

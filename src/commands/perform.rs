@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::clean;
 use super::converse;
-use super::looks::line_view;
+use super::looks::{Tense, line_view};
 use super::runtime;
-use crate::cli::{Looks, Output};
+use crate::cli::{Output, ViewLooks};
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
@@ -79,7 +79,7 @@ impl From<&Settings> for Keeping {
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub fn play(mut self, mut stage: Stage, output: Output, looks: &Looks) -> Result<u8, UserError> {
+    pub fn play(mut self, mut stage: Stage, output: Output, looks: &ViewLooks) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(&self.plan.workspace, error);
         let holder = Holder {
             pid: std::process::id(),
@@ -95,7 +95,7 @@ impl Performance {
                 .hint("it must be a file in a directory that you may write to")
         })?;
         let view: Box<dyn View> = match output {
-            Output::Lines => Box::new(line_view(looks)),
+            Output::Lines => Box::new(line_view(looks, Tense::Present)),
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         };
         let feed = Feed::start_at(view, self.directory.journal(), self.journal.length())

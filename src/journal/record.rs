@@ -77,6 +77,9 @@ pub enum Fact {
         max_iterations: u32,
         /// The most time.
         max_seconds: Option<u64>,
+        /// The most money.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_cost_usd: Option<f64>,
     },
     /// An iteration begins.
     IterationStart {

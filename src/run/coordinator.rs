@@ -134,6 +134,7 @@ impl Looping<'_> {
             prompt: self.plan.prompt.name(),
             max_iterations: self.plan.policy.max_iterations,
             max_seconds: self.plan.policy.max_time.map(|most| most.as_secs()),
+            max_cost_usd: self.plan.policy.max_cost_usd,
         })?;
         self.plan.notices.iter().try_for_each(|message| recorder.fact(Fact::Notice { message: message.clone() }))
     }
