@@ -67,7 +67,7 @@ fn files(receipts: &[&Receipt], why: &str) -> String {
 }
 
 /// Asks git. Lines are made harmless: a file may have anything in it.
-fn git(workspace: &Path, args: &[&str]) -> Result<String, UserError> {
+pub fn git(workspace: &Path, args: &[&str]) -> Result<String, UserError> {
     let invocation = Invocation { args: args.iter().map(Into::into).collect(), ..Invocation::new("git", workspace) };
     let said = runtime()?
         .block_on(capture(invocation, Duration::from_secs(60), LONGEST))

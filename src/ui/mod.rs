@@ -13,6 +13,7 @@ mod style;
 pub mod table;
 mod text;
 mod tools;
+pub mod tui;
 
 use std::io;
 
