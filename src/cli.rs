@@ -78,6 +78,8 @@ pub enum Command {
     Show(history::ShowRun),
     /// Show what an agent said and did, also while it runs
     Logs(history::Logs),
+    /// Look at a run on the whole screen, running or finished
+    Tui(history::Tui),
     /// Play a run again, through the same view as live
     Replay(history::Replay),
     /// Show what a run, or one of its iterations, changed
@@ -269,6 +271,10 @@ pub struct Run {
     /// What to print: lines for people, or records as JSON lines.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
+
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long, conflicts_with = "output")]
+    pub tui: bool,
 
     /// How it looks.
     #[command(flatten)]

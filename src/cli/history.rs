@@ -78,6 +78,18 @@ pub struct Logs {
     pub looks: ViewLooks,
 }
 
+/// `ralph tui`.
+#[derive(Debug, Args)]
+pub struct Tui {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: ViewLooks,
+}
+
 /// `ralph replay`.
 #[derive(Debug, Args)]
 pub struct Replay {
@@ -242,6 +254,10 @@ pub struct Answer {
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
 
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long)]
+    pub tui: bool,
+
     /// How it looks.
     #[command(flatten)]
     pub looks: ViewLooks,
@@ -273,6 +289,10 @@ pub struct Resume {
     /// What to print: lines for people, or records as JSON lines.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
+
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long, conflicts_with = "output")]
+    pub tui: bool,
 
     /// How it looks.
     #[command(flatten)]

@@ -1,26 +1,22 @@
 //! A run that is ready: its journal, its view and its loop, from the first record to the exit code. `ralph run` begins one,
 //! `ralph resume` takes one up again.
 
-use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::time::Duration;
 
 use super::clean;
 use super::converse;
-use super::looks::{Tense, line_view};
-use super::runtime;
-use crate::cli::{Output, ViewLooks};
+use super::showing::{Show, Showing};
+use super::tui::answered;
+use super::{resume, runtime};
+use crate::cli::ViewLooks;
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
-use crate::run::{Memory, Plan, Recorder, run as run_loop};
-use crate::ui::{Feed, JsonView, Shown, View};
-
-/// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
-const LAST_LINES: Duration = Duration::from_secs(60);
+use crate::run::{Keys, Memory, Plan, Recorder, run as run_loop};
+use crate::ui::Shown;
+use crate::ui::tui::Left;
 
 /// The store of a working directory, locked for one run.
 pub struct Stage {
@@ -79,7 +75,7 @@ impl From<&Settings> for Keeping {
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub fn play(mut self, mut stage: Stage, output: Output, looks: &ViewLooks) -> Result<u8, UserError> {
+    pub fn play(mut self, mut stage: Stage, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(&self.plan.workspace, error);
         let holder = Holder {
             pid: std::process::id(),
@@ -89,20 +85,15 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
+        if show == Show::Screen {
+            self.plan.keys = Keys::Leave;
+        }
         let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
         let copy = copy.transpose().map_err(|error| {
             UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
                 .hint("it must be a file in a directory that you may write to")
         })?;
-        let view: Box<dyn View> = match output {
-            Output::Lines => Box::new(line_view(looks, Tense::Present)),
-            Output::Json => Box::new(JsonView::new(std::io::stdout())),
-        };
-        let feed = Feed::start_at(view, self.directory.journal(), self.journal.length())
-            .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
-        let feed = Rc::new(RefCell::new(feed));
-        let observer = Rc::clone(&feed);
-        let observer = Box::new(move |appended| observer.borrow_mut().send(appended));
+        let (mut showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
         recorder = recorder.with_copy(copy);
@@ -111,30 +102,33 @@ impl Performance {
         }
         let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
-        let handlers = process::restore_signals();
-        let mut stderr = std::io::stderr();
-        if let Some(feed) = Rc::into_inner(feed)
-            && feed.into_inner().finish(LAST_LINES) == Shown::InPart
-        {
+        let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
+        let mut warnings = Vec::new();
+        if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
-            let _ =
-                writeln!(stderr, "warning: not everything could be shown; everything that happened is in `{place}`");
+            warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
         if keeping.compress
             && let Err(error) = raw::pack(&directory.raw())
         {
-            let _ = writeln!(stderr, "warning: cannot pack the raw files: {}", io_reason(&error));
+            warnings.push(format!("cannot pack the raw files: {}", io_reason(&error)));
         }
         if let Some(keep) = keeping.runs
             && let Err(error) = clean::retain(&stage.store, &directory.id, keep)
         {
-            let _ = writeln!(stderr, "warning: {}", error.message);
+            warnings.push(error.message);
         }
-        let finished = finished?;
         drop(stage);
-        match finished.interrupt {
-            Some(interrupt) => process::die_by(interrupt.number()),
-            None => converse::end(finished.outcome.exit_code(), &directory, output, looks, handlers),
+        let left = showing.close();
+        let mut stderr = std::io::stderr();
+        warnings.iter().for_each(|warning| drop(writeln!(stderr, "warning: {warning}")));
+        let finished = finished?;
+        match (finished.interrupt, left) {
+            (Some(interrupt), _) => process::die_by(interrupt.number()),
+            (None, Some(Left::Signal(number))) => process::die_by(number),
+            (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, looks)),
+            (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
+            (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::perform::{Keeping, Performance, Stage};
 use super::planning::{Planned, Task, arguments, flags, plan_from};
 use super::run::working_directory;
 use super::runtime;
+use super::showing::Show;
 use crate::cli::Output;
 use crate::cli::history::{Answer, Resume};
 use crate::config;
@@ -33,7 +34,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
     send(&run, &Control::Answer { words }).map_err(|error| {
         UserError::failed(format!("cannot write to `{}`: {}", run.path.display(), io_reason(&error)))
     })?;
-    let Answer { looks, .. } = args;
+    let Answer { looks, tui, .. } = args;
     self::run(&Resume {
         id: Some(run.id),
         max_iterations: None,
@@ -41,6 +42,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
         max_cost: None,
         force: false,
         output: Output::Lines,
+        tui,
         looks,
     })
 }
@@ -48,6 +50,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
 /// Goes on with a run.
 pub fn run(args: &Resume) -> Result<u8, UserError> {
     let workspace = working_directory()?;
+    let show = Show::wanted(args.tui, args.output)?;
     process::protect(process::own_program());
     let run = Here::find()?.run(args.id.as_deref())?;
     let broken = |error: &std::io::Error| {
@@ -90,7 +93,7 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
     plan.notices.push(format!("resumed after {} iterations", memory.state.iterations));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, args.output, &args.looks)
+    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, show, &args.looks)
 }
 
 fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
