@@ -3,17 +3,18 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::clean;
+use super::converse;
 use super::looks::line_view;
 use super::runtime;
 use crate::cli::{Looks, Output};
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
+use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
 use crate::run::{Memory, Plan, Recorder, run as run_loop};
 use crate::ui::{Feed, JsonView, Shown, View};
@@ -57,16 +58,22 @@ pub struct Performance {
 }
 
 /// How files of a run are kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Keeping {
     raw: RawBytes,
+    events_file: Option<PathBuf>,
     compress: bool,
     runs: Option<u32>,
 }
 
 impl From<&Settings> for Keeping {
     fn from(settings: &Settings) -> Self {
-        Self { raw: settings.raw.value, compress: settings.compress.value, runs: settings.keep_runs.value }
+        Self {
+            raw: settings.raw.value,
+            events_file: settings.events_file.value.clone(),
+            compress: settings.compress.value,
+            runs: settings.keep_runs.value,
+        }
     }
 }
 
@@ -82,6 +89,11 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
+        let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
+        let copy = copy.transpose().map_err(|error| {
+            UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
+                .hint("it must be a file in a directory that you may write to")
+        })?;
         let view: Box<dyn View> = match output {
             Output::Lines => Box::new(line_view(looks)),
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
@@ -93,12 +105,13 @@ impl Performance {
         let observer = Box::new(move |appended| observer.borrow_mut().send(appended));
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
+        recorder = recorder.with_copy(copy);
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }
         let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
-        process::restore_signals();
+        let handlers = process::restore_signals();
         let mut stderr = std::io::stderr();
         if let Some(feed) = Rc::into_inner(feed)
             && feed.into_inner().finish(LAST_LINES) == Shown::InPart
@@ -121,7 +134,7 @@ impl Performance {
         drop(stage);
         match finished.interrupt {
             Some(interrupt) => process::die_by(interrupt.number()),
-            None => Ok(finished.outcome.exit_code()),
+            None => converse::end(finished.outcome.exit_code(), &directory, output, looks, handlers),
         }
     }
 }
