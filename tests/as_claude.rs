@@ -275,3 +275,12 @@ fn what_cannot_start_is_told_in_the_stream_too() {
     let last = lines(&output.stdout).pop().unwrap();
     assert_eq!((&last["type"], &last["is_error"]), (&"result".into(), &true.into()));
 }
+
+#[test]
+fn a_session_that_is_told_after_a_complaint_is_in_the_result() {
+    let complaint = Event::Text { tag: Tag::Sys, text: "a warning".to_owned(), delta: false, parent: None };
+    let events = [complaint, Known::Session { id: "s-1".to_owned() }.into(), Event::text(Tag::Ai, "Done.")];
+    let told = String::from_utf8(written(&events, WHOLE)).unwrap();
+    let result: serde_json::Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    assert_eq!(result["session_id"], "s-1", "{told}");
+}
