@@ -238,7 +238,8 @@ fn every_signal_of_success_completes() {
 fn a_failed_task_is_tried_again_and_then_ends_the_run_with_its_reason() {
     for signal in ["FAILED", "TASK_FAILED"] {
         let says = delta(&format!("The tests need a database.\n<<<RALPHEX:{signal}>>>"));
-        let ran = printing(&[&says, RESULT], 0).run().exits(1);
+        let twice = "event_loop: {max_consecutive_failures: 2}\n";
+        let ran = printing(&[&says, RESULT], 0).file("ralph.yml", twice).run().exits(1);
         assert!(ran.facts("iteration_end").len() > 1, "it is tried again");
         ran.shows("The tests need a database.");
     }
@@ -254,7 +255,7 @@ fn a_question_and_a_draft_end_the_run_with_their_text() {
 
 #[test]
 fn words_are_shown_as_they_come() {
-    let text = format!("#!/bin/sh\necho '{}'\nsleep 30\n", delta("The first words.\n"));
+    let text = format!("#!/bin/bash\necho '{}'\nsleep 30\n", delta("The first words.\n"));
     let running = started(&text).start();
     running.until("the words are recorded", |running| running.journal().contains("The first words."));
     running.signal(rustix::process::Signal::INT);
