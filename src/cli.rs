@@ -238,7 +238,7 @@ pub struct Run {
     #[arg(long, value_name = "N")]
     pub no_progress: Option<u32>,
 
-    /// Whether an iteration goes on with the agent's last session: `fresh` or `resume` [default: fresh].
+    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume` or `resume-until: context 60%` [default: fresh].
     #[arg(long, value_name = "HOW", value_parser = session)]
     pub session: Option<SessionChoice>,
 
@@ -468,5 +468,5 @@ fn dollars(text: &str) -> Result<f64, String> {
 }
 
 fn session(text: &str) -> Result<SessionChoice, String> {
-    SessionChoice::parse(text).ok_or_else(|| "expected `fresh` or `resume`".to_owned())
+    SessionChoice::parse(text).ok_or_else(|| "expected `fresh`, `resume` or `resume-until: context 60%`".to_owned())
 }

@@ -215,3 +215,40 @@ fn a_tree_that_moved_away_is_not_worked_on() {
 fn id_of(test: &Test) -> String {
     run_directory(&test.workspace()).unwrap().file_name().unwrap().to_str().unwrap().to_owned()
 }
+
+#[test]
+fn others_get_a_copy_of_what_is_said_and_published() {
+    let script = Script::new().iteration(says("One.\n<event topic=\"build.done\">ok</event>")).iteration(says(DONE));
+    let ran = Test::new()
+        .repository()
+        .agent(script)
+        .file("ralph.yml", "journal: {events_file: .agent/events.jsonl}\nno_progress: 2\n")
+        .run()
+        .complete();
+    let text = std::fs::read_to_string(ran.test.workspace().join(".agent/events.jsonl")).unwrap();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said: String =
+        events.iter().filter(|event| event["tag"] == "AI").map(|event| event["text"].as_str().unwrap()).collect();
+    assert!(said.starts_with("One.") && said.ends_with("<promise>COMPLETE</promise>"), "{said}");
+    assert!(events.iter().any(|event| event["meta"]["kind"] == "published" && event["meta"]["topic"] == "build.done"));
+    assert!(
+        ran.facts("iteration_end").iter().all(|receipt| receipt["progress"] == json!(false)),
+        "the copy is no progress"
+    );
+    let status =
+        std::process::Command::new("git").args(["status", "--porcelain"]).current_dir(ran.test.workspace()).output();
+    let status = String::from_utf8(status.unwrap().stdout).unwrap();
+    assert!(!status.contains(".agent"), "git does not see it: {status}");
+}
+
+#[test]
+fn a_copy_that_cannot_be_written_is_told_before_anything_runs() {
+    let ran = Test::new()
+        .agent(says(DONE))
+        .file("ralph.yml", "journal: {events_file: taken/events.jsonl}\n")
+        .file("taken", "a file")
+        .run()
+        .exits(2)
+        .complains("cannot write `journal.events_file`");
+    assert!(ran.recorded().is_empty());
+}

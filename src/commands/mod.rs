@@ -6,6 +6,7 @@ mod choose;
 mod clean;
 mod completions;
 mod config;
+mod converse;
 mod demo_agent;
 mod diff;
 mod doctor;

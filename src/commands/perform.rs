@@ -2,18 +2,19 @@
 //! `ralph resume` takes one up again.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::clean;
+use super::converse;
 use super::showing::{Show, Showing};
 use super::tui::answered;
 use super::{resume, runtime};
 use crate::cli::Looks;
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
+use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
-use crate::run::{Memory, Plan, Recorder, run as run_loop};
+use crate::run::{Keys, Memory, Plan, Recorder, run as run_loop};
 use crate::ui::Shown;
 use crate::ui::tui::Left;
 
@@ -53,16 +54,22 @@ pub struct Performance {
 }
 
 /// How files of a run are kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Keeping {
     raw: RawBytes,
+    events_file: Option<PathBuf>,
     compress: bool,
     runs: Option<u32>,
 }
 
 impl From<&Settings> for Keeping {
     fn from(settings: &Settings) -> Self {
-        Self { raw: settings.raw.value, compress: settings.compress.value, runs: settings.keep_runs.value }
+        Self {
+            raw: settings.raw.value,
+            events_file: settings.events_file.value.clone(),
+            compress: settings.compress.value,
+            runs: settings.keep_runs.value,
+        }
     }
 }
 
@@ -78,9 +85,18 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
-        let (mut showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
+        let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
+        let copy = copy.transpose().map_err(|error| {
+            UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
+                .hint("it must be a file in a directory that you may write to")
+        })?;
+        if show == Show::Screen {
+            self.plan.keys = Keys::Leave;
+        }
+        let (showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
+        recorder = recorder.with_copy(copy);
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }
@@ -88,7 +104,8 @@ impl Performance {
         drop(recorder);
         let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
         let mut warnings = Vec::new();
-        if showing.over(interrupt) == Shown::InPart {
+        let (showing, shown) = showing.over(interrupt);
+        if shown == Shown::InPart {
             let place = directory.path.display();
             warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
@@ -103,15 +120,19 @@ impl Performance {
             warnings.push(error.message);
         }
         drop(stage);
-        let left = showing.close();
+        let (left, handlers) = showing.close();
         let mut stderr = std::io::stderr();
         warnings.iter().for_each(|warning| drop(writeln!(stderr, "warning: {warning}")));
         let finished = finished?;
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),
             (None, Some(Left::Signal(number))) => process::die_by(number),
-            (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, looks)),
-            (None, Some(Left::Closed) | None) => Ok(finished.outcome.exit_code()),
+            (None, Some(Left::Answered(words))) => {
+                handlers.put_back();
+                resume::answer(answered(words, directory.id, looks))
+            }
+            (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
+            (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks, handlers),
         }
     }
 }

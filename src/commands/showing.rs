@@ -14,7 +14,7 @@ use super::tui::Steering;
 use crate::cli::{Looks, Output};
 use crate::error::UserError;
 use crate::journal::{Journal, Reader, RunDirectory, Store};
-use crate::process;
+use crate::process::{self, Handlers};
 use crate::run::{Interrupt, Observer};
 use crate::ui::tui::{self, Left, Owner, Remote};
 use crate::ui::{Feed, JsonView, Shown, View};
@@ -60,8 +60,8 @@ pub enum Showing {
     Printed(Rc<RefCell<Feed>>),
     /// It reads the journal.
     Screen(FullScreen),
-    /// It is over.
-    Closed,
+    /// Everything was printed; what was done about Unix signals until then.
+    Closed(Handlers),
 }
 
 impl Showing {
@@ -89,31 +89,36 @@ impl Showing {
     }
 
     /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.
-    pub fn over(&mut self, interrupt: Option<Interrupt>) -> Shown {
-        match std::mem::replace(self, Self::Closed) {
+    pub fn over(self, interrupt: Option<Interrupt>) -> (Self, Shown) {
+        match self {
             Self::Printed(feed) => {
                 // Nothing is left that would need care: Ctrl-C may end a view that stands still.
-                process::restore_signals();
-                Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES))
+                let handlers = process::restore_signals();
+                let shown = Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES));
+                (Self::Closed(handlers), shown)
             }
             Self::Screen(screen) => {
                 screen.over.store(true, Ordering::SeqCst);
                 if interrupt.is_some() {
                     screen.remote.close();
                 }
-                *self = Self::Screen(FullScreen { in_a_hurry: interrupt.is_some(), ..screen });
-                Shown::InFull
+                let screen = FullScreen { in_a_hurry: interrupt.is_some(), ..screen };
+                (Self::Screen(screen), Shown::InFull)
             }
-            Self::Closed => Shown::InFull,
+            Self::Closed(_) => (self, Shown::InFull),
         }
     }
 
-    /// Waits until a full screen was left, and says how.
-    pub fn close(self) -> Option<Left> {
-        let Self::Screen(screen) = self else { return None };
-        let left = screen.wait();
-        process::restore_signals();
-        left
+    /// Waits until a full screen was left, and says how; and what was done about Unix signals until now.
+    pub fn close(self) -> (Option<Left>, Handlers) {
+        match self {
+            Self::Closed(handlers) => (None, handlers),
+            Self::Printed(_) => (None, process::restore_signals()),
+            Self::Screen(screen) => {
+                let left = screen.wait();
+                (left.or(Some(Left::Closed)), process::restore_signals())
+            }
+        }
     }
 }
 

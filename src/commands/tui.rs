@@ -92,22 +92,19 @@ impl Hands for Steering {
 /// `200`: iterations, `$5`: money, `2h`: time.
 fn limit(words: &str) -> Result<Command, String> {
     let words = words.trim();
-    let none = Command::Limit { max_iterations: None, max_cost_usd: None, max_seconds: None };
-    let Command::Limit { max_iterations, max_cost_usd, max_seconds } = none else { return Ok(none) };
     let unclear = || format!("`{words}` is no limit: expected iterations (`200`), money (`$5`) or time (`2h`)");
+    let (mut max_iterations, mut max_cost_usd, mut max_seconds) = (None, None, None);
     if let Some(usd) = words.strip_prefix('$') {
-        let usd: f64 = usd.trim().parse().map_err(|_| unclear())?;
-        if !usd.is_finite() || usd <= 0.0 {
-            return Err(unclear());
-        }
-        return Ok(Command::Limit { max_cost_usd: Some(usd), max_iterations, max_seconds });
+        max_cost_usd = usd.trim().parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
+    } else if let Ok(count) = words.parse() {
+        max_iterations = Some(count).filter(|count| *count > 0);
+    } else {
+        max_seconds = duration::parse(words).map(|time| time.as_secs()).filter(|seconds| *seconds > 0);
     }
-    if let Ok(count) = words.parse::<u32>() {
-        let count = Some(count).filter(|count| *count > 0).ok_or_else(unclear)?;
-        return Ok(Command::Limit { max_iterations: Some(count), max_cost_usd, max_seconds });
+    if max_iterations.is_none() && max_cost_usd.is_none() && max_seconds.is_none() {
+        return Err(unclear());
     }
-    let time = duration::parse(words).filter(|time| !time.is_zero()).ok_or_else(unclear)?;
-    Ok(Command::Limit { max_seconds: Some(time.as_secs()), max_iterations, max_cost_usd })
+    Ok(Command::Limit { max_iterations, max_cost_usd, max_seconds })
 }
 
 /// What was committed between the two, and, of the files that were not, what is different now.

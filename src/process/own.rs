@@ -29,13 +29,34 @@ pub fn suspend_self() {
     let _ = kill_process(getpid(), Signal::STOP);
 }
 
+/// Unix signals that end a program which does not care about them.
+const USUAL: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+
+/// What was done about Unix signals before [`restore_signals`].
+pub struct Handlers([libc::sigaction; USUAL.len()]);
+
 /// Lets the usual Unix signals end this process again: nothing is left that would need care.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
-pub fn restore_signals() {
-    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP] {
-        // SAFETY: a plain C call with valid arguments.
+pub fn restore_signals() -> Handlers {
+    Handlers(USUAL.map(|number| {
+        // SAFETY: plain C calls with valid arguments; all zeros is the default action with no flags and an empty mask.
         unsafe {
-            libc::signal(number, libc::SIG_DFL);
+            let (default, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigaction(number, &raw const default, &raw mut before);
+            before
+        }
+    }))
+}
+
+impl Handlers {
+    /// Cares about them again.
+    #[expect(unsafe_code, reason = "a handler can only be put back by a C call")]
+    pub fn put_back(self) {
+        for (number, before) in USUAL.into_iter().zip(self.0) {
+            // SAFETY: a plain C call; the handler was installed before in this very process.
+            unsafe {
+                libc::sigaction(number, &raw const before, std::ptr::null_mut());
+            }
         }
     }
 }

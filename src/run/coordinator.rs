@@ -11,14 +11,14 @@ use super::control::{Command, Inbox};
 use super::decide::{self, Report, Verdict, decide};
 use super::hats::Board;
 use super::iteration::{Ears, Halt, Played, told};
-use super::plan::Worker;
+use super::plan::{Keys, Worker};
 use super::progress::Snapshot;
 use super::{Came, Interrupt, Interrupts, Memory, Plan, Recorder};
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::journal::record::VERSION;
 use crate::journal::{Fact, Outcome, RunDirectory, Topic};
-use crate::process;
+use crate::process::{self, Keyboard};
 use crate::signals::Signal;
 
 /// How a run ended.
@@ -149,7 +149,7 @@ impl Looping<'_> {
 
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
-        self.tree = Snapshot::take(&self.plan.workspace).await;
+        self.tree = Snapshot::take(&self.plan.workspace, self.plan.events_file.as_deref()).await;
         self.first_tree = self.memory.first_tree.clone().unwrap_or_else(|| self.tree.clone());
         if !self.plan.allowed_paths.is_empty() {
             self.memory.first_tree = Some(self.first_tree.clone());
@@ -344,6 +344,7 @@ impl Looping<'_> {
     ) -> Result<Option<(Outcome, String)>, UserError> {
         let sleep = tokio::time::sleep(after);
         tokio::pin!(sleep);
+        let mut keyboard = self.keyboard(after);
         loop {
             if self.memory.orders.stop {
                 self.memory.orders.stop = false;
@@ -352,7 +353,11 @@ impl Looping<'_> {
             tokio::select! {
                 biased;
                 came = interrupts.next() => match came {
-                    Came::Suspend => process::suspend_self(),
+                    Came::Suspend => {
+                        drop(keyboard.take());
+                        process::suspend_self();
+                        keyboard = self.keyboard(after);
+                    }
                     Came::Resized => {}
                     Came::Retry => return Ok(None),
                     Came::Interrupt(interrupt, _) => return interrupted(interrupt, recorder).map(Some),
@@ -365,9 +370,18 @@ impl Looping<'_> {
                         return Ok(None);
                     }
                 }
+                key = key(keyboard.as_ref()) => if matches!(key, b'r' | b'R') {
+                    told(&Command::Retry, recorder)?;
+                    return Ok(None);
+                },
                 () = &mut sleep => return Ok(None),
             }
         }
+    }
+
+    /// The keyboard, for waits that are long enough to think about, where it is the run's.
+    fn keyboard(&self, wait: Duration) -> Option<Keyboard> {
+        if self.plan.keys == Keys::Read && wait >= Duration::from_secs(1) { Keyboard::take() } else { None }
     }
 
     /// Waits until somebody says to go on.
@@ -389,6 +403,13 @@ fn interrupted(interrupt: Interrupt, recorder: &mut Recorder) -> Result<(Outcome
     let unix_signal = interrupt.name().to_owned();
     recorder.fact(Fact::Interrupt { unix_signal, action: "ended the run between iterations".into() })?;
     Ok((Outcome::Interrupted, "stopped by the user".to_owned()))
+}
+
+async fn key(keyboard: Option<&Keyboard>) -> u8 {
+    match keyboard {
+        Some(keyboard) => keyboard.key().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn stopped_by_order() -> (Outcome, String) {

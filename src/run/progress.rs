@@ -59,8 +59,16 @@ pub struct Change {
 }
 
 impl Snapshot {
-    /// Looks at a working directory.
-    pub async fn take(workspace: &Path) -> Self {
+    /// Looks at a working directory, but for one file that ralph itself writes there.
+    pub async fn take(workspace: &Path, except: Option<&Path>) -> Self {
+        let mut snapshot = Self::all(workspace).await;
+        if let Some(file) = except {
+            snapshot.files.remove(file.strip_prefix(workspace).unwrap_or(file));
+        }
+        snapshot
+    }
+
+    async fn all(workspace: &Path) -> Self {
         let mut snapshot = Self { workspace: workspace.to_owned(), ..Self::default() };
         if let Some(top) = repository_of(workspace).await {
             snapshot.add_repository(&top, workspace).await;
@@ -277,12 +285,12 @@ mod tests {
         write(&place, "a", "dirty");
         write(&place, "new", "untracked");
         write(&place, ".ralph/runs/x", "journal");
-        let before = Snapshot::take(&place).await;
-        let same = Snapshot::take(&place).await.since(&before).await;
+        let before = Snapshot::all(&place).await;
+        let same = Snapshot::all(&place).await.since(&before).await;
         assert_eq!((same.moved, same.files.len()), (Some(false), 0));
         write(&place, "a", "dirtier");
         write(&place, ".ralph/runs/x", "more journal");
-        let changed = Snapshot::take(&place).await.since(&before).await;
+        let changed = Snapshot::all(&place).await.since(&before).await;
         assert_eq!((changed.moved, changed.files), (Some(true), vec!["a".to_owned()]));
     }
 
@@ -292,12 +300,12 @@ mod tests {
         let place = directory.path().canonicalize().unwrap();
         run(&place, &["init", "-q"]);
         write(&place, "src/a", "one");
-        let before = Snapshot::take(&place).await;
+        let before = Snapshot::all(&place).await;
         run(&place, &["add", "."]);
         run(&place, &["commit", "-qm", "Begin"]);
-        let change = Snapshot::take(&place).await.since(&before).await;
+        let change = Snapshot::all(&place).await.since(&before).await;
         assert_eq!(change.moved, Some(true));
-        let below = Snapshot::take(&place.join("src")).await.since(&before).await;
+        let below = Snapshot::all(&place.join("src")).await.since(&before).await;
         assert!(below.files.contains(&"a".to_owned()), "told from the working directory: {below:?}");
         assert!(change.commits[0].ends_with(" Begin"), "{change:?}");
         assert!(change.files.contains(&"src/a".to_owned()), "{change:?}");
@@ -311,13 +319,13 @@ mod tests {
         write(&place, "plain", "one");
         write(&place, "inner/a", "one");
         run(&place.join("inner"), &["init", "-q"]);
-        let before = Snapshot::take(&place).await;
-        assert_eq!(Snapshot::take(&place).await.since(&before).await.moved, Some(false));
+        let before = Snapshot::all(&place).await;
+        assert_eq!(Snapshot::all(&place).await.since(&before).await.moved, Some(false));
         write(&place, "inner/a", "two");
-        let change = Snapshot::take(&place).await.since(&before).await;
+        let change = Snapshot::all(&place).await.since(&before).await;
         assert_eq!((change.moved, change.files), (Some(true), vec!["inner/a".to_owned()]));
         write(&place, "plain", "two");
-        let change = Snapshot::take(&place).await.since(&before).await;
+        let change = Snapshot::all(&place).await.since(&before).await;
         assert_eq!(change.files, ["inner/a", "plain"]);
     }
 }

@@ -254,7 +254,7 @@ impl<W: Write> LineView<W> {
                 self.gathered.todo = items;
                 return Ok(());
             }
-            Known::TurnEnd { .. } | Known::Files { .. } => return Ok(()),
+            Known::TurnEnd { .. } | Known::Files { .. } | Known::Context { .. } => return Ok(()),
             Known::Unparsed { .. } if std::mem::replace(&mut self.unparsed_told, true) => return Ok(()),
             Known::Unparsed { reason, .. } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
@@ -457,7 +457,7 @@ impl<W: Write + Send> View for LineView<W> {
         let line = match self.status.until {
             Some(until) => {
                 let left = until.saturating_duration_since(Instant::now()).as_secs();
-                format!("waiting, {} left", figures::duration(left * 1000))
+                format!("waiting, {} left {dot} r tries now", figures::duration(left * 1000))
             }
             None => format!("iteration {iteration}/{of} {dot} {} {dot} {elapsed}{idle}", harmless(agent)),
         };

@@ -134,7 +134,10 @@ impl Claude {
                 }
                 turn.messages_over(parent);
             }
-            Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage, turn),
+            Some("message_delta") if self.flavour.usage == UsageFrom::Result => {
+                let usage = self.share(event.usage, turn);
+                self.unreported.add(&usage);
+            }
             Some("error") => {
                 let message = event.error.map(shape::flatten).unwrap_or_default();
                 turn.text(Tag::Sys, parent, message);
@@ -151,8 +154,12 @@ impl Claude {
         if message.model.as_deref() == Some("<synthetic>") {
             self.synthetic(&message, line.error.0.as_deref(), parent, turn);
         } else {
+            let usage = self.share(message.usage, turn);
+            if parent.is_none() && !self.exact {
+                turn.call(&usage);
+            }
             if self.flavour.usage == UsageFrom::Messages || self.flavour.cached == Cached::Included {
-                self.count(message.usage, turn);
+                self.unreported.add(&usage);
             }
             self.blocks(message, parent, Speaker::Agent, turn);
         }
@@ -260,11 +267,11 @@ impl Claude {
         }
     }
 
-    /// Adds a message's share to what no result has counted yet.
-    fn count(&mut self, usage: Option<&RawValue>, turn: &Turn) {
-        if let Some(tokens) = usage.and_then(|raw| serde_json::from_str::<Tokens>(raw.get()).ok()) {
-            self.unreported.add(&tokens.usage(self.flavour.cached, turn.current_model().map(str::to_owned)));
-        }
+    /// What a message says that it took.
+    fn share(&self, usage: Option<&RawValue>, turn: &Turn) -> Usage {
+        let tokens = usage.and_then(|raw| serde_json::from_str::<Tokens>(raw.get()).ok());
+        let model = || turn.current_model().map(str::to_owned);
+        tokens.map(|tokens| tokens.usage(self.flavour.cached, model())).unwrap_or_default()
     }
 }
 

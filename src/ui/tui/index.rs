@@ -61,12 +61,8 @@ pub struct Index {
 /// How a run began.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// Its id.
-    pub id: String,
     /// The agent that was chosen.
     pub agent: String,
-    /// Where it works.
-    pub workspace: String,
     /// When it began.
     pub started: Option<Timestamp>,
     /// The most iterations, as far as it is known.
@@ -271,9 +267,9 @@ impl Index {
 
     fn fact(&mut self, fact: Fact, at: Timestamp, from: u64) {
         match fact {
-            Fact::RunStart { run, agent, workspace, max_iterations, .. } => {
+            Fact::RunStart { agent, max_iterations, .. } => {
                 let started = self.run.started.or(Some(at));
-                self.run = Run { id: run, agent, workspace, started, most: max_iterations };
+                self.run = Run { agent, started, most: max_iterations };
                 self.end = None;
                 (self.wait, self.paused) = (None, false);
             }
@@ -455,3 +451,7 @@ fn begins_something(line: &[u8]) -> bool {
     }
     kind.starts_with(b"tool_start") || kind.starts_with(b"meta")
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

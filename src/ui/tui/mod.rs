@@ -18,6 +18,7 @@ mod screen;
 mod scroll;
 mod search;
 mod state;
+mod still;
 mod terminal;
 mod theme;
 mod transcript;
@@ -31,6 +32,7 @@ use crossterm::event;
 
 pub use keys::{KEYS, Key};
 pub use orders::{Change, Hands, Order};
+pub use still::Still;
 
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
@@ -209,6 +211,3 @@ impl Drop for Signals {
     }
 }
 
-#[cfg(test)]
-#[path = "screen_tests.rs"]
-mod tests;

@@ -221,7 +221,7 @@ impl Blocks {
                 }
                 return;
             }
-            Known::TurnEnd { .. } => return,
+            Known::TurnEnd { .. } | Known::Context { .. } => return,
             Known::Files { changes } => {
                 let names: Vec<String> = changes
                     .iter()

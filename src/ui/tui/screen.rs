@@ -21,6 +21,9 @@ use crate::ui::text::{cut, harmless, width};
 /// From this width on, list and pane stand side by side.
 const SIDE_BY_SIDE: u16 = 72;
 
+/// From this width on, plan and tools stand beside the transcript.
+const WITH_PLAN: u16 = 130;
+
 /// Draws everything; where the cursor is, when a line is being written.
 pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     if area.height < 3 || area.width < 10 {
@@ -49,11 +52,13 @@ pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Positi
         draw_list(state, list, buffer);
     }
     state.areas.tabs.clear();
-    state.areas.pane = Rect::ZERO;
+    (state.areas.pane, state.areas.beside) = (Rect::ZERO, 0);
     if pane.width > 0 {
         let [tabs, content] = [Rect { height: 1, ..pane }, Rect { y: pane.y + 1, height: pane.height - 1, ..pane }];
         state.areas.pane = content;
-        let beside = state.side_columns();
+        let has_side = state.pane == Pane::Transcript && area.width >= WITH_PLAN;
+        let beside = if has_side { (area.width / 5).clamp(30, 50) } else { 0 };
+        state.areas.beside = beside;
         draw_tabs(state, tabs, buffer);
         if state.help {
             let mut rows = state.help_rows(usize::from(content.width));
@@ -329,6 +334,8 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         format!("searching, {} %  Esc ends it", state.searched)
     } else if state.index.percent() < 99 && state.index.known() > 0 {
         format!("reading the journal, {} %", state.index.percent())
+    } else if let Some(wait) = state.index.wait.as_ref().filter(|_| state.running) {
+        format!("waiting: {}  r waits no longer", harmless(&wait.reason))
     } else if let Some(question) = question(state) {
         format!("it asks: {}  a answers", harmless(&question.replace('\n', " ")))
     } else {

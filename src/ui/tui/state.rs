@@ -47,6 +47,8 @@ pub struct Areas {
     pub list: Rect,
     /// The pane.
     pub pane: Rect,
+    /// How many columns plan and tools have beside the transcript.
+    pub beside: u16,
     /// The name of each pane.
     pub tabs: Vec<(Rect, Pane)>,
 }
@@ -206,7 +208,7 @@ impl State {
         }
         let needs = match self.pane {
             Pane::Plan | Pane::Tools | Pane::Files => true,
-            Pane::Transcript => self.areas.pane.width > 0 && self.side_columns() > 0,
+            Pane::Transcript => self.areas.beside > 0,
             _ => false,
         };
         let more = needs && self.detail.advance(&self.index, STEP);
@@ -329,13 +331,6 @@ impl State {
     /// The help.
     pub fn help_rows(&self, columns: usize) -> Listing {
         Listing(help::rows(&self.theme, columns))
-    }
-
-    /// How many columns plan and tools take beside the transcript; none when there is no room.
-    pub fn side_columns(&self) -> u16 {
-        let width = self.areas.pane.width.max(1);
-        let all = width + self.areas.list.width;
-        if self.pane == Pane::Transcript && all >= 130 { (all / 5).clamp(30, 50) } else { 0 }
     }
 
     /// How the run stands.

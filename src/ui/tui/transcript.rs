@@ -62,11 +62,6 @@ impl Transcript {
     pub fn of<'a>(&'a mut self, index: &'a Index, theme: &'a Theme, entry: usize) -> Entry<'a> {
         Entry { pages: index.pages_of(entry), transcript: self, index, theme }
     }
-
-    /// How many pages are in memory.
-    pub fn kept(&self) -> usize {
-        self.read.len()
-    }
 }
 
 /// The transcript of one entry.
