@@ -11,6 +11,8 @@ mod history;
 mod keys;
 #[path = "tui/load.rs"]
 mod load;
+#[path = "tui/picture.rs"]
+mod picture;
 #[path = "tui/pty.rs"]
 mod pty;
 #[path = "tui/restore.rs"]

@@ -122,7 +122,9 @@ impl Performance {
         drop(stage);
         let (left, handlers) = showing.close();
         let mut stderr = std::io::stderr();
-        warnings.iter().for_each(|warning| drop(writeln!(stderr, "warning: {warning}")));
+        for warning in warnings {
+            let _ = writeln!(stderr, "warning: {warning}");
+        }
         let finished = finished?;
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),

@@ -61,7 +61,7 @@ pub enum Showing {
     /// It reads the journal.
     Screen(FullScreen),
     /// Everything was printed; what was done about Unix signals until then.
-    Closed(Handlers),
+    Closed(Box<Handlers>),
 }
 
 impl Showing {
@@ -95,7 +95,7 @@ impl Showing {
                 // Nothing is left that would need care: Ctrl-C may end a view that stands still.
                 let handlers = process::restore_signals();
                 let shown = Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES));
-                (Self::Closed(handlers), shown)
+                (Self::Closed(Box::new(handlers)), shown)
             }
             Self::Screen(screen) => {
                 screen.over.store(true, Ordering::SeqCst);
@@ -112,7 +112,7 @@ impl Showing {
     /// Waits until a full screen was left, and says how; and what was done about Unix signals until now.
     pub fn close(self) -> (Option<Left>, Handlers) {
         match self {
-            Self::Closed(handlers) => (None, handlers),
+            Self::Closed(handlers) => (None, *handlers),
             Self::Printed(_) => (None, process::restore_signals()),
             Self::Screen(screen) => {
                 let left = screen.wait();
@@ -138,7 +138,7 @@ impl FullScreen {
             palette,
             glyphs,
             owner: Owner::This,
-            hands: Box::new(Steering::new(store, directory)),
+            hands: Box::new(Steering::new(store, directory, Owner::This)),
         };
         let (remote, over) = (Remote::default(), Arc::new(AtomicBool::new(false)));
         let lines = Lines { journal: directory.journal(), view: Box::new(line_view(looks)), over: Arc::clone(&over) };

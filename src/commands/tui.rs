@@ -23,7 +23,7 @@ pub fn run(args: &Tui) -> Result<u8, UserError> {
     let directory = here.run(args.id.as_deref())?;
     needs_terminal("ralph tui")?;
     let Chosen { palette, glyphs, .. } = looks(&args.looks);
-    let hands = Box::new(Steering::new(&here.store, &directory));
+    let hands = Box::new(Steering::new(&here.store, &directory, Owner::Another));
     let id = directory.id.clone();
     let seen = tui::show(Options { directory, palette, glyphs, owner: Owner::Another, hands }, &Remote::default())
         .map_err(|error| UserError::failed(format!("cannot use the terminal: {}", io_reason(&error))))?;
@@ -43,12 +43,13 @@ pub fn answered(words: String, run: String, looks: &Looks) -> Answer {
 pub struct Steering {
     directory: RunDirectory,
     lock: PathBuf,
+    owner: Owner,
 }
 
 impl Steering {
     /// Steers a run.
-    pub fn new(store: &Store, directory: &RunDirectory) -> Self {
-        Self { directory: directory.clone(), lock: store.lock() }
+    pub fn new(store: &Store, directory: &RunDirectory, owner: Owner) -> Self {
+        Self { directory: directory.clone(), lock: store.lock(), owner }
     }
 }
 
@@ -75,6 +76,16 @@ impl Hands for Steering {
     fn interrupt(&mut self) {
         // The run takes it as if the terminal had sent it.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+    }
+
+    fn suspend(&mut self) {
+        match self.owner {
+            // The run halts its agent and then this process.
+            Owner::This => {
+                drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP))
+            }
+            Owner::Another => process::suspend_self(),
+        }
     }
 
     fn difference(&mut self, change: Change) -> Receiver<Result<String, String>> {

@@ -45,7 +45,7 @@ fn the_mouse_selects_scrolls_and_opens() {
     let mut history = finished();
     let lines: Vec<Event> = (1..=200).map(|line| Event::text(Tag::Ai, format!("line number {line}"))).collect();
     history.iteration(4, lines).flush();
-    let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 120, 30);
     screen.shows("line number 200");
     screen.wheel(-20, 60, 10);
     screen.hides("line number 200");
@@ -58,8 +58,9 @@ fn the_mouse_selects_scrolls_and_opens() {
     screen.click(60, row);
     screen.click(60, row);
     screen.shows("needle here");
-    let column = u16::try_from(screen.text().lines().nth(1).unwrap().find("6 Usage").unwrap()).unwrap();
-    screen.click(column, 2);
+    let text = screen.text();
+    let (before, _) = text.lines().nth(1).unwrap().split_once("6 Usage").unwrap();
+    screen.click(u16::try_from(before.chars().count()).unwrap() + 2, 2);
     screen.shows("tokens an iteration");
     screen.keys("m");
     screen.shows("the mouse is the terminal's");
@@ -72,9 +73,11 @@ fn what_is_pointed_at_is_copied_and_a_transcript_is_written() {
     let history = finished();
     let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
     screen.shows("report 3");
+    screen.shows("following");
     screen.keys("/report 3\r");
+    screen.hides("following");
     screen.keys("y");
-    screen.shows("copied 45 characters");
+    screen.shows("copied 41 characters");
     screen.keys("w");
     screen.shows("write to: ralph-");
     screen.keys("\u{15}out.txt\r");
@@ -100,7 +103,7 @@ fn it_follows_the_size_of_the_terminal() {
         screen.until("the whole width", |text| {
             text.lines().count() == usize::from(rows) && text.lines().next().unwrap().contains("complete")
         });
-        screen.shows("report 3");
+        screen.shows("exit code");
     }
     screen.keys("q");
     screen.ends();
@@ -108,7 +111,8 @@ fn it_follows_the_size_of_the_terminal() {
 
 #[test]
 fn nothing_of_an_agent_is_obeyed() {
-    let hostile = "\u{1b}]0;owned\u{7}\u{1b}]52;c;b3duZWQ=\u{7}\u{1b}[2J\u{1b}[?1049l\u{1b}c\u{9b}2J\u{7}\r\u{202e}x\u{200f}";
+    let hostile =
+        "\u{1b}]0;owned\u{7}\u{1b}]52;c;b3duZWQ=\u{7}\u{1b}[2J\u{1b}[?1049l\u{1b}c\u{9b}2J\u{7}\r\u{202e}x\u{200f}";
     let mut history = History::new();
     let input = serde_json::json!({"command": hostile, hostile: hostile}).as_object().cloned();
     let events = vec![

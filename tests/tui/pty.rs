@@ -85,7 +85,7 @@ impl Screen {
         let mut reading = ours.try_clone().unwrap();
         let shared = Arc::clone(&seen);
         std::thread::spawn(move || {
-            let mut bytes = [0; 65_536];
+            let mut bytes = vec![0; 65_536];
             while let Ok(count @ 1..) = reading.read(&mut bytes) {
                 let mut seen = shared.lock().unwrap();
                 seen.parser.process(&bytes[..count]);

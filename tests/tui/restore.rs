@@ -65,6 +65,8 @@ impl Hands for Clumsy {
 
     fn interrupt(&mut self) {}
 
+    fn suspend(&mut self) {}
+
     fn difference(&mut self, _: Change) -> Receiver<Result<String, String>> {
         channel().1
     }
@@ -93,9 +95,11 @@ fn a_panic_gives_the_terminal_back() {
     let mut screen = Screen::start(command, 80, 24);
     screen.shows("report 3");
     screen.keys("p");
-    let (status, text) = screen.ends();
-    assert_eq!(status.code(), Some(101));
-    assert!(text.contains("dropped it"), "the panic is told where it can be read: {text}");
+    screen.until("the panic where it can be read", |text| text.contains("FAILED"));
+    let told = screen.seen(|seen| String::from_utf8_lossy(&seen.bytes).into_owned());
+    let (_, after) = told.rsplit_once("\u{1b}[?1049l").unwrap();
+    assert!(after.contains("dropped it"), "{after}");
+    assert_eq!(screen.ends().0.code(), Some(101));
 }
 
 #[test]

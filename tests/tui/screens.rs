@@ -1,5 +1,6 @@
 //! The layout as pictures, at three sizes, over real captures of every agent.
 
+use std::fmt::Write as _;
 use std::sync::mpsc::{Receiver, channel};
 
 use crossterm::event::{Event as Came, KeyCode, KeyEvent};
@@ -26,6 +27,8 @@ impl Hands for Idle {
     }
 
     fn interrupt(&mut self) {}
+
+    fn suspend(&mut self) {}
 
     fn difference(&mut self, _: Change) -> Receiver<Result<String, String>> {
         let (sender, receiver) = channel();
@@ -59,7 +62,7 @@ fn pictures(history: &mut History, keys: &str) -> String {
     for size in SIZES {
         let mut still = still(history, size, Palette::Colour, Glyphs::UNICODE);
         press(&mut still, keys);
-        text.push_str(&format!("{}x{}\n{}\n", size.0, size.1, still.text()));
+        let _ = writeln!(text, "{}x{}\n{}", size.0, size.1, still.text());
     }
     text
 }
@@ -69,7 +72,8 @@ fn telling(captures: &[Capture], agent: &str) -> usize {
     let find = |wanted: &dyn Fn(&Capture) -> bool| {
         captures.iter().position(|capture| capture.agent == agent && wanted(capture))
     };
-    find(&|capture| capture.name.starts_with("tool-ok.") && !capture.is_text())
+    find(&|capture| capture.name.starts_with("tool-ok.stream"))
+        .or_else(|| find(&|capture| capture.name.starts_with("tool-ok.") && !capture.is_text()))
         .or_else(|| find(&|capture| capture.name.starts_with("tool-ok.")))
         .or_else(|| find(&|_| true))
         .unwrap()
@@ -189,4 +193,26 @@ fn a_tool_is_found_opened_and_closed() {
     assert!(still.text().contains("-Helo") && still.text().contains("+Hello"), "{}", still.text());
     press(&mut still, "3jj\n");
     assert!(still.text().contains("1 Transcript"), "the tools lead to the transcript: {}", still.text());
+}
+
+/// `UPDATE_GENERATED=1` writes the table.
+#[test]
+fn the_documentation_lists_every_key() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tui.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- keys: written by a test -->\n", "<!-- /keys -->");
+    let (before, rest) = text.split_once(begin).unwrap();
+    let (_, after) = rest.split_once(end).unwrap();
+    let mut table = String::from("| keys | what they do |\n|---|---|\n");
+    for key in ralph::ui::tui::KEYS.iter().flat_map(|(_, keys)| *keys) {
+        let _ = writeln!(table, "| `{}` | {} |", key.keys, key.does);
+    }
+    let wanted = format!("{before}{begin}{table}{end}{after}");
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    assert!(
+        text == wanted || std::env::var_os("UPDATE_GENERATED").is_some(),
+        "UPDATE_GENERATED=1 cargo test --test tui"
+    );
 }

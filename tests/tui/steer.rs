@@ -49,9 +49,9 @@ fn orders_reach_the_run() {
     screen.keys("p");
     screen.shows("it pauses when this iteration is over");
     screen.shows("paused");
-    screen.until("paused in the header", |text| text.lines().next().unwrap().contains("paused"));
+    screen.until("paused in the header", |text| text.lines().next().unwrap_or_default().contains("paused"));
     screen.keys("p");
-    screen.until("complete", |text| text.lines().next().unwrap().contains("complete"));
+    screen.until("complete", |text| text.lines().next().unwrap_or_default().contains("complete"));
     screen.keys("q");
     assert_eq!(screen.ends().0.code(), Some(0));
     let journal = journal(&test);
@@ -74,7 +74,7 @@ fn leaving_a_run_under_way_asks_what_becomes_of_it() {
     screen.keys("S");
     screen.shows("stop the agent now?");
     screen.keys("y");
-    screen.until("interrupted", |text| text.lines().next().unwrap().contains("interrupted"));
+    screen.until("interrupted", |text| text.lines().next().unwrap_or_default().contains("interrupted"));
     screen.keys("q");
     let (status, text) = screen.ends();
     assert_eq!(status.code(), Some(130), "{text}");
@@ -118,11 +118,55 @@ fn a_question_is_answered_inside_and_the_run_goes_on() {
     screen.keys("a");
     screen.shows("answer: ");
     screen.keys("the blue one\r");
-    screen.until("complete", |text| text.lines().next().unwrap().contains("complete"));
+    screen.until("complete", |text| text.lines().next().unwrap_or_default().contains("complete"));
     screen.keys("q");
     assert_eq!(screen.ends().0.code(), Some(0));
     let recorded = Script::recorded(&test.workspace().parent().unwrap().join("agent"));
     assert!(recorded[1].stdin.as_ref().unwrap().contains("the blue one"));
+}
+
+#[test]
+fn files_have_their_difference_committed_or_not() {
+    let script = Script::new()
+        .iteration(says("One.").writes_file("greet.sh", "echo Hello\n").commits("Mend it"))
+        .iteration(says("Two.").writes_file("greet.sh", "echo Hello again\n").says(DONE));
+    let test = Test::new().file("greet.sh", "echo Helo\n").repository().agent(script);
+    let mut screen = start(&test);
+    screen.until("complete", |text| text.lines().next().unwrap_or_default().contains("complete"));
+    screen.keys("4");
+    screen.shows("greet.sh  +1 -1");
+    screen.keys("jjjj\r");
+    screen.shows("+echo Hello again");
+    screen.keys("[");
+    screen.shows("Mend it");
+    screen.shows("greet.sh  +1 -1");
+    screen.keys("jjjj\r");
+    screen.shows("-echo Helo");
+    screen.keys("q");
+    screen.ends();
+}
+
+#[test]
+fn ctrl_z_halts_and_the_view_comes_back() {
+    let test = Test::new().agent(says("Thinking.").hangs());
+    let mut screen = start(&test);
+    screen.shows("Thinking.");
+    screen.keys("\u{1a}");
+    let state = |screen: &Screen| {
+        let pid = screen.pid().as_raw_nonzero();
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit(')').next().unwrap().trim_start().chars().next().unwrap()
+    };
+    screen.until("a terminal that was given back", |_| {
+        state(&screen) == 'T' && screen.seen(|seen| !seen.parser.screen().alternate_screen())
+    });
+    screen.signal(rustix::process::Signal::CONT);
+    screen.until("the view again", |text| text.contains("Thinking."));
+    assert!(screen.seen(|seen| seen.parser.screen().alternate_screen()));
+    screen.keys("Sy");
+    screen.until("interrupted", |text| text.lines().next().unwrap_or_default().contains("interrupted"));
+    screen.keys("q");
+    screen.ends();
 }
 
 #[test]
@@ -142,7 +186,7 @@ fn another_terminal_sees_the_same_run() {
     let mut screen = Screen::start(command, 80, 24);
     screen.shows("running");
     screen.keys("Sy");
-    screen.until("interrupted", |text| text.lines().next().unwrap().contains("interrupted"));
+    screen.until("interrupted", |text| text.lines().next().unwrap_or_default().contains("interrupted"));
     screen.keys("q");
     screen.ends();
     running.wait();

@@ -180,11 +180,7 @@ fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
 
 /// What stands before the first row, and before all others.
 fn margins(tag: &str, ink: Ink, nested: bool, theme: &Theme) -> (Row, Row) {
-    let gutter = if nested {
-        format!(" {0} {0} ", theme.glyphs.gutter)
-    } else {
-        format!(" {} ", theme.glyphs.gutter)
-    };
+    let gutter = if nested { format!(" {0} {0} ", theme.glyphs.gutter) } else { format!(" {} ", theme.glyphs.gutter) };
     let first = Row::new(ink, &format!("{tag:>TAG$}")).and(Ink::Dim, &gutter);
     let rest = Row::new(ink, &" ".repeat(TAG)).and(Ink::Dim, &gutter);
     (first, rest)

@@ -81,7 +81,8 @@ impl Detail {
     pub fn percent(&self, index: &Index) -> u64 {
         let range = index.range(self.entry);
         let length = range.end.saturating_sub(range.start);
-        if length == 0 { 100 } else { self.to.saturating_sub(range.start).saturating_mul(100) / length }
+        let read = self.to.saturating_sub(range.start);
+        read.saturating_mul(100).checked_div(length).unwrap_or(100)
     }
 
     fn step(&mut self, index: &Index) -> bool {
@@ -101,7 +102,8 @@ impl Detail {
                 continue;
             };
             for line in bytes[..=last].split_inclusive(|byte| *byte == b'\n') {
-                if let Ok(Record { body: Body::Agent { event, .. }, at, .. }) = Record::read_line(&line[..line.len() - 1])
+                if let Ok(Record { body: Body::Agent { event, .. }, at, .. }) =
+                    Record::read_line(&line[..line.len() - 1])
                 {
                     self.see(event, at, self.to);
                 }

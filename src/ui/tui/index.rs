@@ -252,12 +252,12 @@ impl Index {
 
     /// Takes in the line that begins at an offset.
     fn see(&mut self, line: &[u8], from: u64) {
-        if is_of_the_loop(line) {
-            if let Ok(Record { at, body: Body::Loop(fact), .. }) = Record::read_line(line) {
-                self.newest = Some(at);
-                self.fact(fact, at, from);
-                return;
-            }
+        if is_of_the_loop(line)
+            && let Ok(Record { at, body: Body::Loop(fact), .. }) = Record::read_line(line)
+        {
+            self.newest = Some(at);
+            self.fact(fact, at, from);
+            return;
         }
         let size = from - self.pages.last().copied().unwrap_or(0);
         if size > LONGEST_PAGE || (size > PAGE && begins_something(line)) {
@@ -376,7 +376,7 @@ impl Index {
 
     /// How much of the journal is known, in percent.
     pub fn percent(&self) -> u64 {
-        if self.length == 0 { 100 } else { self.known.saturating_mul(100) / self.length }
+        self.known.saturating_mul(100).checked_div(self.length).unwrap_or(100)
     }
 
     /// The bytes of the journal between two offsets.
@@ -413,9 +413,8 @@ impl Index {
     pub fn spent(&self) -> (Option<u64>, Option<f64>) {
         let ended = || self.entries.iter().filter_map(|entry| entry.ended);
         let tokens = ended().filter_map(|ended| ended.tokens).fold(None, |sum, more| Some(sum.unwrap_or(0) + more));
-        let cost = ended().filter_map(|ended| ended.cost).fold(None, |sum: Option<f64>, more| {
-            Some(sum.unwrap_or(0.0) + more)
-        });
+        let cost =
+            ended().filter_map(|ended| ended.cost).fold(None, |sum: Option<f64>, more| Some(sum.unwrap_or(0.0) + more));
         (tokens, cost)
     }
 }

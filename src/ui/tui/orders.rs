@@ -45,6 +45,9 @@ pub trait Hands: Send {
     /// Does what Ctrl-C does where no view has the keyboard.
     fn interrupt(&mut self);
 
+    /// Halts this process as Ctrl-Z does where no view has the keyboard. It may return before that has happened.
+    fn suspend(&mut self);
+
     /// Asks for a difference, which comes when it is ready.
     fn difference(&mut self, change: Change) -> Receiver<Result<String, String>>;
 }

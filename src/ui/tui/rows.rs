@@ -45,6 +45,11 @@ pub fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: usize) 
     rows
 }
 
+/// The largest place up to `most` where a text can be cut.
+pub fn boundary(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
+}
+
 /// Lines of a difference, each in its ink.
 pub fn difference(text: &str, margin: &str) -> Vec<Row> {
     let ink = |line: &str| match line.as_bytes().first() {
@@ -63,7 +68,13 @@ mod tests {
 
     #[test]
     fn a_paragraph_keeps_its_margin_and_is_harmless() {
-        let rows = paragraph(&Row::new(Ink::Agent, "AI "), &Row::new(Ink::None, "   "), "one two three\n\u{1b}[2J", Ink::None, 14);
+        let rows = paragraph(
+            &Row::new(Ink::Agent, "AI "),
+            &Row::new(Ink::None, "   "),
+            "one two three\n\u{1b}[2J",
+            Ink::None,
+            14,
+        );
         let texts: Vec<String> = rows.iter().map(Row::text).collect();
         assert_eq!(texts, ["AI one two", "   three", "   ␛[2J"]);
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ratatui_core::layout::Rect;
 
+use super::Owner;
 use super::detail::Detail;
 use super::index::{Index, Reach};
 use super::input::Input;
@@ -19,7 +20,6 @@ use super::scroll::{Listing, Pages, Scroll};
 use super::search::{Found, Query, Search};
 use super::theme::Theme;
 use super::transcript::Transcript;
-use super::Owner;
 use crate::event::Stream;
 use crate::journal::RunDirectory;
 use crate::ui::history::Standing;
@@ -54,6 +54,7 @@ pub struct Areas {
 }
 
 /// What a view is.
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact about the screen")]
 pub struct State {
     /// The run as far as it is known.
     pub index: Index,
@@ -123,12 +124,12 @@ pub enum Work {
 
 impl State {
     /// A view of a run.
-    pub fn new(directory: RunDirectory, theme: Theme, hands: Box<dyn Hands>, owner: Owner) -> Self {
+    pub fn new(directory: RunDirectory, theme: &Theme, hands: Box<dyn Hands>, owner: Owner) -> Self {
         let index = Index::new(&directory.journal());
         Self {
             detail: Detail::of(0, &index),
             index,
-            theme,
+            theme: *theme,
             hands,
             directory,
             owner,
@@ -169,7 +170,7 @@ impl State {
                 }
                 if self.follow {
                     self.select(self.index.entries.len() - 1);
-                    self.to_the_end();
+                    self.show_newest();
                 }
             }
             Err(error) => self.tell(format!("cannot read the journal: {error}")),
@@ -229,7 +230,7 @@ impl State {
             } else if self.running && self.raw.measure() {
                 self.changed = true;
                 if self.follow {
-                    self.to_the_end();
+                    self.show_newest();
                 }
             }
         }
@@ -280,7 +281,7 @@ impl State {
     }
 
     /// Keeps the newest in sight.
-    pub fn to_the_end(&mut self) {
+    pub fn show_newest(&mut self) {
         match self.pane {
             Pane::Transcript | Pane::Tools | Pane::Events | Pane::Raw => {
                 self.scroll_pane(|scroll, pages| scroll.last(pages));

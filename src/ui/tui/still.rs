@@ -19,7 +19,7 @@ impl Still {
     /// A view of so many columns and rows, at a moment.
     pub fn new(options: Options, columns: u16, rows: u16, now: Timestamp) -> Self {
         let Options { directory, palette, glyphs, owner, hands } = options;
-        let mut state = State::new(directory, Theme::new(palette, glyphs), hands, owner);
+        let mut state = State::new(directory, &Theme::new(palette, glyphs), hands, owner);
         state.now = now;
         let mut still = Self { state, buffer: Buffer::empty(Rect::new(0, 0, columns, rows)) };
         still.settle();

@@ -22,8 +22,7 @@ pub fn rows(index: &Index, entry: usize, theme: &Theme, columns: usize) -> Vec<R
     }];
     let margin = Row::new(Ink::Dim, &format!("  {} ", theme.glyphs.gutter));
     for check in &checks {
-        let (mark, ink) =
-            if check.passed { (theme.glyphs.ok, Ink::Good) } else { (theme.glyphs.fail, Ink::Bad) };
+        let (mark, ink) = if check.passed { (theme.glyphs.ok, Ink::Good) } else { (theme.glyphs.fail, Ink::Bad) };
         rows.push(
             Row::new(ink, &format!("{mark} "))
                 .and(Ink::Strong, &check.name)

@@ -46,7 +46,9 @@ fn hats(index: &Index) -> Vec<Row> {
     }
     let mut rows: Vec<Row> = worn
         .iter()
-        .map(|(hat, times)| Row::new(Ink::Agent, hat).and(Ink::Dim, &format!("  {}", figures::plural(*times, "iteration"))))
+        .map(|(hat, times)| {
+            Row::new(Ink::Agent, hat).and(Ink::Dim, &format!("  {}", figures::plural(*times, "iteration")))
+        })
         .collect();
     if !rows.is_empty() {
         rows.insert(0, Row::new(Ink::Strong, "hats"));

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use super::super::detail::Detail;
 use super::super::index::Index;
 use super::super::orders::{Change, Hands};
-use super::super::rows::{Row, difference};
+use super::super::rows::{Row, boundary, difference};
 use super::super::theme::Theme;
 use crate::journal::Receipt;
 use crate::ui::figures;
@@ -66,7 +66,7 @@ impl Files {
             Err(TryRecvError::Disconnected) => Difference::Failed("git did not answer".to_owned()),
             Ok(Err(reason)) => Difference::Failed(reason),
             Ok(Ok(mut text)) => {
-                text.truncate(text.floor_char_boundary(LONGEST));
+                text.truncate(boundary(&text, LONGEST));
                 Difference::Known(by_file(&text))
             }
         };
@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_difference_is_cut_into_its_files() {
-        let text = "diff --git a/x y.rs b/x y.rs\n--- a/x y.rs\n+++ b/x y.rs\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/z b/z\n+c\n";
+        let text =
+            "diff --git a/x y.rs b/x y.rs\n--- a/x y.rs\n+++ b/x y.rs\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/z b/z\n+c\n";
         let files = by_file(text);
         assert_eq!(files.len(), 2);
         assert_eq!((files[0].0.as_str(), files[1].1.as_str()), ("x y.rs", "+c\n"));

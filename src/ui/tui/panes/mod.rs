@@ -33,16 +33,8 @@ pub enum Pane {
 
 impl Pane {
     /// All of them, in the order of their keys.
-    pub const ALL: [Self; 8] = [
-        Self::Transcript,
-        Self::Plan,
-        Self::Tools,
-        Self::Files,
-        Self::Events,
-        Self::Usage,
-        Self::Checks,
-        Self::Raw,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Transcript, Self::Plan, Self::Tools, Self::Files, Self::Events, Self::Usage, Self::Checks, Self::Raw];
 
     /// Its name.
     pub const fn name(self) -> &'static str {

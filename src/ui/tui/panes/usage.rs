@@ -19,14 +19,20 @@ pub fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<
     let mut rows = vec![
         Row::new(Ink::Strong, &figures::plural(ended.len() as u64, "iteration"))
             .and(Ink::Dim, &format!(", {failed} failed, {} of work", figures::duration(time))),
-        Row::new(Ink::None, &match tokens {
-            Some(tokens) => format!("{} tokens", figures::count(tokens)),
-            None => "tokens: nobody tells".to_owned(),
-        }),
-        Row::new(Ink::None, &match cost {
-            Some(cost) => format!("{} in all", money(cost)),
-            None => "cost: nobody tells".to_owned(),
-        }),
+        Row::new(
+            Ink::None,
+            &match tokens {
+                Some(tokens) => format!("{} tokens", figures::count(tokens)),
+                None => "tokens: nobody tells".to_owned(),
+            },
+        ),
+        Row::new(
+            Ink::None,
+            &match cost {
+                Some(cost) => format!("{} in all", money(cost)),
+                None => "cost: nobody tells".to_owned(),
+            },
+        ),
     ];
     let tall = if height >= 30 { 6 } else { 3 };
     #[expect(clippy::cast_precision_loss, reason = "bars of a few columns")]
@@ -59,7 +65,11 @@ struct Size {
     tall: usize,
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "values are positive and far from the limit")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "values are positive and far from the limit"
+)]
 fn whole(value: f64) -> u64 {
     value.round() as u64
 }
