@@ -85,15 +85,15 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
-        if show == Show::Screen {
-            self.plan.keys = Keys::Leave;
-        }
         let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
         let copy = copy.transpose().map_err(|error| {
             UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
                 .hint("it must be a file in a directory that you may write to")
         })?;
-        let (mut showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
+        if show == Show::Screen {
+            self.plan.keys = Keys::Leave;
+        }
+        let (showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
         recorder = recorder.with_copy(copy);
@@ -104,7 +104,8 @@ impl Performance {
         drop(recorder);
         let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
         let mut warnings = Vec::new();
-        if showing.over(interrupt) == Shown::InPart {
+        let (showing, shown) = showing.over(interrupt);
+        if shown == Shown::InPart {
             let place = directory.path.display();
             warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
@@ -121,7 +122,9 @@ impl Performance {
         drop(stage);
         let left = showing.close();
         let mut stderr = std::io::stderr();
-        warnings.iter().for_each(|warning| drop(writeln!(stderr, "warning: {warning}")));
+        for warning in warnings {
+            let _ = writeln!(stderr, "warning: {warning}");
+        }
         let finished = finished?;
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),

@@ -60,7 +60,7 @@ pub enum Showing {
     Printed(Rc<RefCell<Feed>>),
     /// It reads the journal.
     Screen(FullScreen),
-    /// It is over.
+    /// Everything was printed; what was done about Unix signals until then.
     Closed,
 }
 
@@ -89,22 +89,23 @@ impl Showing {
     }
 
     /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.
-    pub fn over(&mut self, interrupt: Option<Interrupt>) -> Shown {
-        match std::mem::replace(self, Self::Closed) {
+    pub fn over(self, interrupt: Option<Interrupt>) -> (Self, Shown) {
+        match self {
             Self::Printed(feed) => {
                 // Nothing is left that would need care: Ctrl-C may end a view that stands still.
                 process::restore_signals();
-                Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES))
+                let shown = Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES));
+                (Self::Closed, shown)
             }
             Self::Screen(screen) => {
                 screen.over.store(true, Ordering::SeqCst);
                 if interrupt.is_some() {
                     screen.remote.close();
                 }
-                *self = Self::Screen(FullScreen { in_a_hurry: interrupt.is_some(), ..screen });
-                Shown::InFull
+                let screen = FullScreen { in_a_hurry: interrupt.is_some(), ..screen };
+                (Self::Screen(screen), Shown::InFull)
             }
-            Self::Closed => Shown::InFull,
+            Self::Closed => (self, Shown::InFull),
         }
     }
 
@@ -113,7 +114,7 @@ impl Showing {
         let Self::Screen(screen) = self else { return None };
         let left = screen.wait();
         process::restore_signals();
-        left
+        left.or(Some(Left::Closed))
     }
 }
 
@@ -133,7 +134,7 @@ impl FullScreen {
             palette,
             glyphs,
             owner: Owner::This,
-            hands: Box::new(Steering::new(store, directory)),
+            hands: Box::new(Steering::new(store, directory, Owner::This)),
         };
         let (remote, over) = (Remote::default(), Arc::new(AtomicBool::new(false)));
         let lines = Lines {

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::rows::boundary;
 use crate::event::{Event, Known, Meta, Object, Status, Stream, Tag, TodoItem};
 use crate::journal::{Body, Fact, Record};
 use crate::signals::Signal;
@@ -328,8 +329,7 @@ fn add(text: &mut String, more: &str) {
     if more.len() <= room {
         text.push_str(more);
     } else if !text.ends_with(CUT) {
-        let end = (0..=room).rev().find(|&end| more.is_char_boundary(end)).unwrap_or(0);
-        text.push_str(&more[..end]);
+        text.push_str(&more[..boundary(more, room)]);
         text.push_str(CUT);
     }
 }

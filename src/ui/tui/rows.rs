@@ -45,6 +45,11 @@ pub fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: usize) 
     rows
 }
 
+/// The largest place up to `most` where a text can be cut.
+pub fn boundary(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
+}
+
 /// Lines of a difference, each in its ink.
 pub fn difference(text: &str, margin: &str) -> Vec<Row> {
     let ink = |line: &str| match line.as_bytes().first() {
