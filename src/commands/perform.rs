@@ -13,8 +13,10 @@ use super::runtime;
 use crate::cli::{Output, ViewLooks};
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
+use crate::journal::writer::Appended;
 use crate::journal::{Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
+use crate::run::notify::Notifier;
 use crate::run::{Memory, Plan, Recorder, run as run_loop};
 use crate::ui::{Feed, JsonView, Shown, View};
 
@@ -83,29 +85,40 @@ impl Performance {
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
         let view: Box<dyn View> = match output {
-            Output::Lines => Box::new(line_view(looks, Tense::Present)),
+            Output::Lines if self.plan.notify.terminal => Box::new(line_view(looks, Tense::Present)),
+            Output::Lines => Box::new(line_view(looks, Tense::Present).silent()),
             Output::Json => Box::new(JsonView::new(std::io::stdout())),
         };
         let feed = Feed::start_at(view, self.directory.journal(), self.journal.length())
             .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
         let feed = Rc::new(RefCell::new(feed));
-        let observer = Rc::clone(&feed);
-        let observer = Box::new(move |appended| observer.borrow_mut().send(appended));
+        let notifier = Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone());
+        let notifier = Rc::new(RefCell::new(notifier));
+        let (observer, herald) = (Rc::clone(&feed), Rc::clone(&notifier));
+        let observer = Box::new(move |appended: Appended| {
+            herald.borrow_mut().see(&appended.record);
+            observer.borrow_mut().send(appended);
+        });
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }
-        let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, memory));
+        let runtime = runtime()?;
+        let finished = runtime.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
         process::restore_signals();
         let mut stderr = std::io::stderr();
+        let wrong = Rc::into_inner(notifier).map(|notifier| runtime.block_on(notifier.into_inner().finish()));
         if let Some(feed) = Rc::into_inner(feed)
             && feed.into_inner().finish(LAST_LINES) == Shown::InPart
         {
             let place = directory.path.display();
             let _ =
                 writeln!(stderr, "warning: not everything could be shown; everything that happened is in `{place}`");
+        }
+        for message in wrong.unwrap_or_default() {
+            let _ = writeln!(stderr, "warning: a notice did not arrive: {message}");
         }
         if keeping.compress
             && let Err(error) = raw::pack(&directory.raw())

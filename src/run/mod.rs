@@ -18,6 +18,7 @@ mod iteration;
 mod judge;
 mod memory;
 pub mod mode;
+pub mod notify;
 mod paths;
 mod plan;
 mod progress;
