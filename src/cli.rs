@@ -78,6 +78,8 @@ pub enum Command {
     Show(history::ShowRun),
     /// Show what an agent said and did, also while it runs
     Logs(history::Logs),
+    /// Look at a run on the whole screen, running or finished
+    Tui(history::Tui),
     /// Play a run again, through the same view as live
     Replay(history::Replay),
     /// Show what a run, or one of its iterations, changed
@@ -238,7 +240,7 @@ pub struct Run {
     #[arg(long, value_name = "N")]
     pub no_progress: Option<u32>,
 
-    /// Whether an iteration goes on with the agent's last session: `fresh` or `resume` [default: fresh].
+    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume` or `resume-until: context 60%` [default: fresh].
     #[arg(long, value_name = "HOW", value_parser = session)]
     pub session: Option<SessionChoice>,
 
@@ -269,6 +271,10 @@ pub struct Run {
     /// What to print: lines for people, or records as JSON lines.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
+
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long, conflicts_with = "output")]
+    pub tui: bool,
 
     /// How it looks.
     #[command(flatten)]
@@ -441,5 +447,5 @@ fn dollars(text: &str) -> Result<f64, String> {
 }
 
 fn session(text: &str) -> Result<SessionChoice, String> {
-    SessionChoice::parse(text).ok_or_else(|| "expected `fresh` or `resume`".to_owned())
+    SessionChoice::parse(text).ok_or_else(|| "expected `fresh`, `resume` or `resume-until: context 60%`".to_owned())
 }

@@ -295,6 +295,41 @@ fn a_refused_session_starts_afresh_and_says_so() {
     assert_eq!(ran.facts("run_end")[0]["iterations"], 2, "a refused session is no iteration");
 }
 
+#[test]
+fn a_session_goes_on_until_its_context_is_as_full_as_it_may_be() {
+    let spends = |tokens, text| silent().uses(tokens, 0).says(text);
+    let script = claude(
+        Script::new()
+            .iteration(spends(30_000, "One."))
+            .iteration(spends(70_000, "Two."))
+            .iteration(spends(10_000, "Three."))
+            .iteration(says(DONE)),
+    );
+    let ran = Test::new()
+        .named_agent("own", script, SESSIONS)
+        .file("ralph.yml", "session: {resume-until: context 60%}\ncontext_window: 100000\n")
+        .args(&["--agent", "own"])
+        .run()
+        .complete()
+        .shows("has used 70 % of its context: the next iteration starts a fresh one");
+    let resumed: Vec<_> = ran.facts("iteration_start").iter().map(|start| start["resumes"].clone()).collect();
+    assert_eq!(resumed, [json!(null), json!("s-1"), json!(null), json!("s-1")]);
+}
+
+#[test]
+fn a_context_that_nobody_measures_is_told() {
+    let script = claude(Script::new().iteration(says("One.")).iteration(says("Two.")).iteration(says(DONE)));
+    let ran = Test::new()
+        .named_agent("own", script, SESSIONS)
+        .args(&["--agent", "own", "--session", "resume-until: context 60%"])
+        .run()
+        .complete()
+        .shows("`own` does not tell how full its context is; its session goes on");
+    let told = ran.facts("notice").iter().filter(|fact| fact.to_string().contains("its context is")).count();
+    assert_eq!(told, 1, "once");
+    assert_eq!(ran.facts("iteration_start")[2]["resumes"], "s-1");
+}
+
 // Fallback.
 
 #[test]
@@ -329,6 +364,66 @@ fn a_wait_ends_at_once_when_somebody_wants_it() {
         }
         running.wait().complete();
     }
+}
+
+#[test]
+fn a_key_ends_a_wait_and_the_terminal_is_as_it_was() {
+    let script = Script::new()
+        .counting()
+        .iteration(silent().complains("Error: 429 Too Many Requests").exits(1))
+        .iteration(says(DONE));
+    let mut terminal = Test::new().agent(script).on_terminal(24, 80);
+    terminal.until("r tries now");
+    assert!(!terminal.is_as_before(), "keys come one by one");
+    terminal.types("xr");
+    terminal.until("complete");
+    assert!(terminal.is_as_before());
+    let (ran, screen) = terminal.wait();
+    ran.complete();
+    assert!(!screen.contains("xr"), "what is typed is not shown:\n{screen}");
+}
+
+#[test]
+fn a_wait_gives_the_terminal_back_when_it_is_interrupted() {
+    let limited = silent().complains("Error: 429 Too Many Requests").exits(1);
+    let mut terminal = Test::new().agent(limited).on_terminal(24, 80);
+    terminal.until("r tries now");
+    terminal.types("\u{3}");
+    terminal.until("interrupted");
+    terminal.running.until("it has ended", |_| terminal.is_as_before());
+    terminal.wait().0.dies_by(2);
+}
+
+#[test]
+fn a_question_is_answered_at_the_terminal() {
+    let question = "Hm.\n<<<RALPHEX:QUESTION>>>\n{\"question\":\"Which colour?\"}\n<<<RALPHEX:END>>>";
+    let script = || Script::new().counting().iteration(says(question)).iteration(says(DONE));
+    let mut terminal = Test::new().agent(script()).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("the blue one\n");
+    let (ran, _) = terminal.wait();
+    let ran = ran.complete();
+    assert!(ran.heard(1).contains("a person answers your question: the blue one"), "{}", ran.heard(1));
+    // Nobody there to ask, or nothing said.
+    let mut terminal = Test::new().agent(script()).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("\n");
+    terminal.wait().0.exits(3);
+}
+
+#[test]
+fn a_run_that_goes_on_after_an_answer_is_interrupted_like_any_other() {
+    let question = "Hm.\n<<<RALPHEX:QUESTION>>>\n{\"question\":\"Which colour?\"}\n<<<RALPHEX:END>>>";
+    let script = Script::new().counting().iteration(says(question)).iteration(says("Long.").hangs());
+    let mut terminal = Test::new().agent(script).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("blue\n");
+    terminal.running.until("the second iteration", |running| running.recorded().len() == 2);
+    terminal.running.until("its words", |running| running.journal().contains("Long."));
+    terminal.types("\u{3}");
+    let (ran, _) = terminal.wait();
+    let ran = ran.dies_by(2);
+    assert_eq!(ran.facts("run_end").last().unwrap()["outcome"], "interrupted");
 }
 
 // Hats.

@@ -16,6 +16,10 @@ pub struct Runs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Print the ids alone, for completions.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub ids: bool,
 }
 
 /// `ralph show`.
@@ -68,6 +72,18 @@ pub struct Logs {
     /// What to print: lines for people, or records as JSON lines.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: ViewLooks,
+}
+
+/// `ralph tui`.
+#[derive(Debug, Args)]
+pub struct Tui {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
 
     /// How it looks.
     #[command(flatten)]
@@ -210,6 +226,10 @@ pub struct Export {
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+
+    /// Send spans to a collector, such as `http://localhost:4318`.
+    #[arg(long, value_name = "URL", conflicts_with = "file")]
+    pub endpoint: Option<String>,
 }
 
 /// The form of an export.
@@ -233,6 +253,10 @@ pub struct Answer {
     /// The run, by its id or a beginning of it [default: the newest].
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
+
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long)]
+    pub tui: bool,
 
     /// How it looks.
     #[command(flatten)]
@@ -265,6 +289,10 @@ pub struct Resume {
     /// What to print: lines for people, or records as JSON lines.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
+
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long, conflicts_with = "output")]
+    pub tui: bool,
 
     /// How it looks.
     #[command(flatten)]

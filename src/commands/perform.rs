@@ -3,25 +3,23 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use super::clean;
-use super::looks::{Tense, line_view};
-use super::runtime;
-use crate::cli::{Output, ViewLooks};
+use super::converse;
+use super::showing::{Show, Showing};
+use super::tui::answered;
+use super::{resume, runtime};
+use crate::cli::ViewLooks;
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
-use crate::journal::writer::Appended;
-use crate::journal::{Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
+use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
 use crate::run::notify::Notifier;
-use crate::run::{Memory, Plan, Recorder, run as run_loop};
-use crate::ui::{Feed, JsonView, Shown, View};
-
-/// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
-const LAST_LINES: Duration = Duration::from_secs(60);
+use crate::run::{Keys, Memory, Observer, Plan, Recorder, run as run_loop};
+use crate::ui::Shown;
+use crate::ui::tui::Left;
 
 /// The store of a working directory, locked for one run.
 pub struct Stage {
@@ -59,22 +57,28 @@ pub struct Performance {
 }
 
 /// How files of a run are kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Keeping {
     raw: RawBytes,
+    events_file: Option<PathBuf>,
     compress: bool,
     runs: Option<u32>,
 }
 
 impl From<&Settings> for Keeping {
     fn from(settings: &Settings) -> Self {
-        Self { raw: settings.raw.value, compress: settings.compress.value, runs: settings.keep_runs.value }
+        Self {
+            raw: settings.raw.value,
+            events_file: settings.events_file.value.clone(),
+            compress: settings.compress.value,
+            runs: settings.keep_runs.value,
+        }
     }
 }
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub fn play(mut self, mut stage: Stage, output: Output, looks: &ViewLooks) -> Result<u8, UserError> {
+    pub fn play(mut self, mut stage: Stage, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(&self.plan.workspace, error);
         let holder = Holder {
             pid: std::process::id(),
@@ -84,59 +88,66 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
-        let view: Box<dyn View> = match output {
-            Output::Lines if self.plan.notify.terminal => Box::new(line_view(looks, Tense::Present)),
-            Output::Lines => Box::new(line_view(looks, Tense::Present).silent()),
-            Output::Json => Box::new(JsonView::new(std::io::stdout())),
-        };
-        let feed = Feed::start_at(view, self.directory.journal(), self.journal.length())
-            .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
-        let feed = Rc::new(RefCell::new(feed));
-        let notifier = Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone());
-        let notifier = Rc::new(RefCell::new(notifier));
-        let (observer, herald) = (Rc::clone(&feed), Rc::clone(&notifier));
-        let observer = Box::new(move |appended: Appended| {
-            herald.borrow_mut().see(&appended.record);
-            observer.borrow_mut().send(appended);
-        });
+        if show == Show::Screen {
+            self.plan.keys = Keys::Leave;
+        }
+        let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
+        let copy = copy.transpose().map_err(|error| {
+            UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
+                .hint("it must be a file in a directory that you may write to")
+        })?;
+        let (mut showing, observer) =
+            Showing::start(show, looks, &self.plan.notify, &stage.store, &self.directory, &self.journal)?;
+        let notifier = Rc::new(RefCell::new(Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone())));
+        let observer = watched(observer, Rc::clone(&notifier));
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
+        recorder = recorder.with_copy(copy);
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }
         let runtime = runtime()?;
         let finished = runtime.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
-        process::restore_signals();
-        let mut stderr = std::io::stderr();
-        let wrong = Rc::into_inner(notifier).map(|notifier| runtime.block_on(notifier.into_inner().finish()));
-        if let Some(feed) = Rc::into_inner(feed)
-            && feed.into_inner().finish(LAST_LINES) == Shown::InPart
-        {
+        let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
+        let mut warnings = Vec::new();
+        if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
-            let _ =
-                writeln!(stderr, "warning: not everything could be shown; everything that happened is in `{place}`");
+            warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
-        for message in wrong.unwrap_or_default() {
-            let _ = writeln!(stderr, "warning: a notice did not arrive: {message}");
-        }
+        let wrong = Rc::into_inner(notifier).map(|notifier| runtime.block_on(notifier.into_inner().finish()));
+        warnings.extend(wrong.into_iter().flatten().map(|message| format!("a notice did not arrive: {message}")));
         if keeping.compress
             && let Err(error) = raw::pack(&directory.raw())
         {
-            let _ = writeln!(stderr, "warning: cannot pack the raw files: {}", io_reason(&error));
+            warnings.push(format!("cannot pack the raw files: {}", io_reason(&error)));
         }
         if let Some(keep) = keeping.runs
             && let Err(error) = clean::retain(&stage.store, &directory.id, keep)
         {
-            let _ = writeln!(stderr, "warning: {}", error.message);
+            warnings.push(error.message);
         }
-        let finished = finished?;
         drop(stage);
-        match finished.interrupt {
-            Some(interrupt) => process::die_by(interrupt.number()),
-            None => Ok(finished.outcome.exit_code()),
+        let left = showing.close();
+        let mut stderr = std::io::stderr();
+        warnings.iter().for_each(|warning| drop(writeln!(stderr, "warning: {warning}")));
+        let finished = finished?;
+        match (finished.interrupt, left) {
+            (Some(interrupt), _) => process::die_by(interrupt.number()),
+            (None, Some(Left::Signal(number))) => process::die_by(number),
+            (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, looks)),
+            (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
+            (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks),
         }
     }
+}
+
+/// Who is told about records: what shows them, and who calls somebody because of them.
+fn watched(mut shown: Observer, notifier: Rc<RefCell<Notifier>>) -> Observer {
+    Box::new(move |appended| {
+        notifier.borrow_mut().see(&appended.record);
+        shown(appended);
+    })
 }
 
 /// The directory cannot hold a journal.

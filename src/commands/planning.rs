@@ -21,7 +21,7 @@ use crate::run::mode::Mode;
 use crate::run::notify::Notify;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
-use crate::run::{Filter, LeftBehind, Plan, Screen, Worker, sessions, start_error};
+use crate::run::{Filter, Keys, LeftBehind, Plan, Screen, Worker, sessions, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 
@@ -88,10 +88,6 @@ pub fn plan_from(
     notices.extend(unknown.iter().map(strange));
     let common = settings.clone();
     let first = worker(agent, &mut settings, &file, &workspace)?;
-    if let (SessionChoice::ResumeUntil(_), origin) = (settings.session.value, &settings.session.origin) {
-        return Err(UserError::usage(format!("`resume-until` cannot be watched over yet (from {origin})"))
-            .hint("no agent's stream is read for how full its context is; use `fresh` or `resume`"));
-    }
     if let Selected::Command(argv) = &first.transcript {
         notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
     }
@@ -140,18 +136,19 @@ pub fn plan_from(
             ..Clocks::default()
         },
         screen: if settings.pty.value { Screen::Terminal } else { Screen::Pipes },
+        keys: Keys::Read,
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
         notices,
         verify: settings.verify.value.clone(),
         plan_file: settings.plan_file.value.clone(),
         allowed_paths: settings.allowed_paths.value.clone(),
+        events_file: settings.events_file.value.clone(),
+        keeps_trees: settings.keep_trees.value,
         session: match settings.session.value {
             SessionChoice::Fresh => sessions::Policy::Fresh,
-            SessionChoice::Resume => sessions::Policy::Resume { until: None, expires: settings.session_expiry.value },
-            SessionChoice::ResumeUntil(percent) => {
-                sessions::Policy::Resume { until: Some(percent), expires: settings.session_expiry.value }
-            }
+            SessionChoice::Resume => resuming(&settings, None),
+            SessionChoice::ResumeUntil(percent) => resuming(&settings, Some(percent)),
         },
         hats: Hats { hats: settings.hats.value.0.clone(), starting_event: settings.starting_event.value.clone() },
         pricing: settings.pricing.value.clone(),
@@ -374,4 +371,9 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
             .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
             .hint("from a pipe: `… | ralph run -`")),
     }
+}
+
+const fn resuming(settings: &Settings, until: Option<u8>) -> sessions::Policy {
+    let (window, expires) = (settings.context_window.value, settings.session_expiry.value);
+    sessions::Policy::Resume { until, window, expires }
 }

@@ -101,10 +101,12 @@ settings! {
     "permission" permission: Permission = Permission::Threshold;
     /// The only paths that may change, such as `PLAN.md` or `docs/**`; empty: all.
     "allowed_paths" allowed_paths: Vec<String> = Vec::new();
-    /// Whether an iteration goes on with the agent's last session: `fresh` or `resume`. (`resume-until: context 60%` is read, and a run with it refused: nothing tells yet how full a context is.)
+    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume`, or `resume-until: context 60%`, until so much of its context is used.
     "session" session: SessionChoice = SessionChoice::Fresh;
     /// A session that was not used for so long is not taken up again.
     "session_expiry" session_expiry: Duration = Duration::from_secs(24 * 3600);
+    /// How many tokens the model's context has room for, where the agent does not tell; for `resume-until`.
+    "context_window" context_window: Option<u64> = None;
     /// Agents that take over while the chosen one is limited or locked out, in this order.
     "fallback" fallback: Vec<String> = Vec::new();
     /// Your own prices: model (or the beginning of its name) to `input`, `output`, `cached` and `cache_write`, in dollars for a million tokens.
@@ -145,6 +147,10 @@ settings! {
     "journal.compress" compress: bool = true;
     /// How many runs are kept, the newest; older ones that are over are removed when a run ends. Unset: all.
     "journal.keep_runs" keep_runs: Option<u32> = None;
+    /// Whether work that nobody committed is kept with the run, so that `ralph diff` can show it. In a git repository, up to 64 MB an iteration; the repository itself is not touched.
+    "journal.keep_trees" keep_trees: bool = true;
+    /// A file that gets a copy of what agents say and publish, as canonical events, one JSON object a line: such as `.agent/events.jsonl`. Unset: none.
+    "journal.events_file" events_file: Option<PathBuf> = None;
 }
 
 impl Settings {

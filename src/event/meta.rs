@@ -52,6 +52,14 @@ pub enum Known {
         /// Its name.
         model: String,
     },
+    /// How full the agent's context was at its last call of the model.
+    Context {
+        /// Tokens of the prompt and of the answer.
+        tokens: u64,
+        /// How many there is room for, when the agent tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u64>,
+    },
     /// The agent's version.
     Version {
         /// As the agent prints it.

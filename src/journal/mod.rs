@@ -4,6 +4,7 @@
 //! Whoever shows a run reads records; nobody else writes here.
 
 pub mod disk;
+pub mod events_file;
 pub mod lock;
 pub mod raw;
 pub mod reader;
@@ -14,6 +15,7 @@ pub mod store;
 pub mod summary;
 pub mod writer;
 
+pub use events_file::EventsFile;
 pub use lock::{Holder, Lock, LockError};
 pub use reader::Reader;
 pub use receipt::{CheckResult, Cost, CostSource, Receipt, Topic};

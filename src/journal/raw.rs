@@ -9,6 +9,9 @@ use super::disk::private;
 /// Smaller files are left as they are: there is nothing to gain.
 const WORTH_PACKING: u64 = 64 * 1024;
 
+/// The fastest that packs well: raw files are mostly repetition, and a night's run must not end with a minute of packing.
+const LEVEL: i32 = 1;
+
 /// Files that are packed end in this.
 const PACKED: &str = "zst";
 
@@ -44,7 +47,7 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path.extension().is_none_or(|extension| extension != PACKED) {
         return Ok(Box::new(file));
     }
-    let decoder = ruzstd::decoding::StreamingDecoder::new(file).map_err(io::Error::other)?;
+    let decoder = zstd::Decoder::with_buffer(file)?;
     Ok(Box::new(BufReader::with_capacity(256 * 1024, decoder)))
 }
 
@@ -68,8 +71,7 @@ pub fn pack(directory: &Path) -> io::Result<()> {
             // An earlier try of the same iteration may be packed already.
             let earlier: Box<dyn io::Read> =
                 if target.exists() { Box::new(open(&target)?) } else { Box::new(io::empty()) };
-            let input = io::Read::chain(earlier, input);
-            ruzstd::encoding::compress(input, &mut out, ruzstd::encoding::CompressionLevel::Fastest);
+            zstd::stream::copy_encode(io::Read::chain(earlier, input), &mut out, LEVEL)?;
             out.flush()?;
             out.get_ref().sync_data()
         });

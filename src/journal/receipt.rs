@@ -31,6 +31,9 @@ pub struct Receipt {
     /// The session, when the agent named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// How full its context was at the end, when the agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Filled>,
     /// Processes the agent left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,
@@ -67,6 +70,15 @@ pub struct Receipt {
     /// HEAD when it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_after: Option<String>,
+    /// The branch when it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The working directory when it began, as a git tree in the run's own store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_before: Option<String>,
+    /// The same when it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_after: Option<String>,
     /// Tools that were not permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
@@ -84,6 +96,24 @@ pub const MOST_FILES: usize = 200;
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 pub(super) const fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// How full a context is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filled {
+    /// Tokens in it.
+    pub tokens: u64,
+    /// How many there is room for, when the agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
+impl Filled {
+    /// In per cent of the room; without the agent's word, of the room that the user knows of.
+    pub fn percent(self, known: Option<u64>) -> Option<u64> {
+        let window = self.window.or(known).filter(|window| *window > 0)?;
+        Some(self.tokens.saturating_mul(100) / window)
+    }
 }
 
 /// A topic and what is said about it.

@@ -137,6 +137,9 @@ pub enum Fact {
         /// How long to wait before the next iteration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
+        /// How the run ends, when it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome>,
         /// Everything that a run needs to go on from here, in a form that only the loop reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<serde_json::Value>,

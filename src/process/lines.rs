@@ -3,6 +3,8 @@
 //! A line that fits in one chunk is handed on without a copy. Memory never grows past the cap: a longer
 //! line is handed on in parts, marked as such, and the line after it is whole again.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
 
 /// Longest line that is handed on in one part, unless configured otherwise.
@@ -39,8 +41,9 @@ impl<'a> Line<'a> {
     }
 
     /// The text, with the replacement character for what is no UTF-8.
-    pub fn text(&self) -> std::borrow::Cow<'a, str> {
-        String::from_utf8_lossy(self.bytes)
+    pub fn text(&self) -> Cow<'a, str> {
+        // Nearly all text is whole, and that is seen many times faster than mending goes.
+        std::str::from_utf8(self.bytes).map_or_else(|_| String::from_utf8_lossy(self.bytes), Cow::Borrowed)
     }
 }
 

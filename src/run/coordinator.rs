@@ -11,14 +11,15 @@ use super::control::{Command, Inbox};
 use super::decide::{self, Report, Verdict, decide};
 use super::hats::Board;
 use super::iteration::{Ears, Halt, Played, told};
-use super::plan::Worker;
+use super::plan::{Keys, Worker};
 use super::progress::Snapshot;
+use super::shelf::Shelf;
 use super::{Came, Interrupt, Interrupts, Memory, Plan, Recorder};
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::journal::record::VERSION;
 use crate::journal::{Fact, Outcome, RunDirectory, Topic};
-use crate::process;
+use crate::process::{self, Keyboard};
 use crate::signals::Signal;
 
 /// How a run ended.
@@ -53,6 +54,8 @@ pub async fn run(
         words: String::new(),
         calls: Calls::default(),
         tree: Snapshot::default(),
+        shelf: if plan.keeps_trees { Shelf::of(&plan.workspace, directory).await } else { None },
+        kept_tree: None,
         first_tree: Snapshot::default(),
         question: None,
         contracts: Contracts::default(),
@@ -104,6 +107,10 @@ pub(super) struct Looping<'p> {
     pub(super) calls: Calls,
     /// The working directory as it was last seen.
     pub(super) tree: Snapshot,
+    /// Where the working directory is kept, for looking at it later.
+    pub(super) shelf: Option<Shelf>,
+    /// The tree that was kept last.
+    pub(super) kept_tree: Option<String>,
     /// The working directory when the run began.
     pub(super) first_tree: Snapshot,
     /// What the agent asks a person.
@@ -150,7 +157,9 @@ impl Looping<'_> {
 
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
-        self.tree = Snapshot::take(&self.plan.workspace).await;
+        self.tree = Snapshot::take(&self.plan.workspace, self.plan.events_file.as_deref()).await;
+        let tree = self.tree.clone();
+        self.keep_tree(&tree).await;
         self.first_tree = self.memory.first_tree.clone().unwrap_or_else(|| self.tree.clone());
         if !self.plan.allowed_paths.is_empty() {
             self.memory.first_tree = Some(self.first_tree.clone());
@@ -164,7 +173,13 @@ impl Looping<'_> {
             if let Some((outcome, reason)) = self.ready(recorder, interrupts).await? {
                 let memory = self.remembered();
                 let verdict = "finish".to_owned();
-                recorder.fact(Fact::Decision { verdict, reason: reason.clone(), wait_ms: None, memory })?;
+                recorder.fact(Fact::Decision {
+                    verdict,
+                    reason: reason.clone(),
+                    wait_ms: None,
+                    outcome: Some(outcome),
+                    memory,
+                })?;
                 return Ok((outcome, reason));
             }
             self.read_prompt(recorder)?;
@@ -229,7 +244,13 @@ impl Looping<'_> {
                     };
                 }
                 let verdict = "finish".to_owned();
-                recorder.fact(Fact::Decision { verdict, reason: reason.clone(), wait_ms: None, memory })?;
+                recorder.fact(Fact::Decision {
+                    verdict,
+                    reason: reason.clone(),
+                    wait_ms: None,
+                    outcome: Some(outcome),
+                    memory,
+                })?;
                 Ok(Some((outcome, reason)))
             }
             Verdict::Again { after, reason } => {
@@ -238,7 +259,7 @@ impl Looping<'_> {
                 let after = if by_chance { jittered(after) } else { after };
                 let wait_ms = (!after.is_zero()).then(|| milliseconds(after));
                 let verdict = if after.is_zero() { "again" } else { "wait" }.to_owned();
-                recorder.fact(Fact::Decision { verdict, reason, wait_ms, memory })?;
+                recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory })?;
                 recorder.sync()?;
                 self.wait(after, interrupts, recorder).await
             }
@@ -308,7 +329,7 @@ impl Looping<'_> {
                     return Ok(Some((Outcome::Limit, format!("{reason}, and waiting would pass the time limit"))));
                 }
                 let (verdict, wait_ms) = ("wait".to_owned(), Some(milliseconds(wait)));
-                recorder.fact(Fact::Decision { verdict, reason, wait_ms, memory: None })?;
+                recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory: None })?;
                 if let Some(end) = self.wait(wait, interrupts, recorder).await? {
                     return Ok(Some(end));
                 }
@@ -345,6 +366,7 @@ impl Looping<'_> {
     ) -> Result<Option<(Outcome, String)>, UserError> {
         let sleep = tokio::time::sleep(after);
         tokio::pin!(sleep);
+        let mut keyboard = self.keyboard(after);
         loop {
             if self.memory.orders.stop {
                 self.memory.orders.stop = false;
@@ -353,7 +375,11 @@ impl Looping<'_> {
             tokio::select! {
                 biased;
                 came = interrupts.next() => match came {
-                    Came::Suspend => process::suspend_self(),
+                    Came::Suspend => {
+                        drop(keyboard.take());
+                        process::suspend_self();
+                        keyboard = self.keyboard(after);
+                    }
                     Came::Resized => {}
                     Came::Retry => return Ok(None),
                     Came::Interrupt(interrupt, _) => return interrupted(interrupt, recorder).map(Some),
@@ -366,9 +392,18 @@ impl Looping<'_> {
                         return Ok(None);
                     }
                 }
+                key = key(keyboard.as_ref()) => if matches!(key, b'r' | b'R') {
+                    told(&Command::Retry, recorder)?;
+                    return Ok(None);
+                },
                 () = &mut sleep => return Ok(None),
             }
         }
+    }
+
+    /// The keyboard, for waits that are long enough to think about, where it is the run's.
+    fn keyboard(&self, wait: Duration) -> Option<Keyboard> {
+        if self.plan.keys == Keys::Read && wait >= Duration::from_secs(1) { Keyboard::take() } else { None }
     }
 
     /// Waits until somebody says to go on.
@@ -390,6 +425,13 @@ fn interrupted(interrupt: Interrupt, recorder: &mut Recorder) -> Result<(Outcome
     let unix_signal = interrupt.name().to_owned();
     recorder.fact(Fact::Interrupt { unix_signal, action: "ended the run between iterations".into() })?;
     Ok((Outcome::Interrupted, "stopped by the user".to_owned()))
+}
+
+async fn key(keyboard: Option<&Keyboard>) -> u8 {
+    match keyboard {
+        Some(keyboard) => keyboard.key().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn stopped_by_order() -> (Outcome, String) {

@@ -50,9 +50,14 @@ impl Looping<'_> {
         self.keep_session(played, cast, recorder)?;
         self.publish_all(played, cast, recorder)?;
 
-        let now = Snapshot::take(&plan.workspace).await;
+        let now = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
         let change = now.since(&self.tree).await;
         played.report.veto = self.veto(&now).await;
+        played.receipt.tree_before.clone_from(&self.kept_tree);
+        if change.moved != Some(false) {
+            self.keep_tree(&now).await;
+        }
+        played.receipt.tree_after.clone_from(&self.kept_tree);
         self.tree = now;
         if played.report.is_claim() && played.report.veto.is_none() && !plan.verify.is_empty() {
             let verified = if played.report.interrupted {
@@ -67,7 +72,7 @@ impl Looping<'_> {
                 let (passed, checks) = (verified.passed(), verified.checks.clone());
                 recorder.fact(Fact::Verification { iteration: number, passed, checks })?;
                 // What the commands changed is not the agent's work.
-                self.tree = Snapshot::take(&plan.workspace).await;
+                self.tree = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
                 verified
             };
             played.report.interrupted |= verified.interrupted;
@@ -85,6 +90,14 @@ impl Looping<'_> {
         self.spend(played, recorder)?;
         self.substitute(&mut played.report, cast);
         Ok(())
+    }
+
+    /// Keeps the working directory as it is, where there is a shelf for it.
+    pub(super) async fn keep_tree(&mut self, now: &Snapshot) {
+        self.kept_tree = match &self.shelf {
+            Some(shelf) => shelf.keep(now.changed()).await,
+            None => None,
+        };
     }
 
     /// Keeps the session of the iteration; one that was refused is forgotten, and its failure costs nothing.
@@ -107,8 +120,24 @@ impl Looping<'_> {
             self.memory.remarks.push("the context of your last session was full; this is a fresh one.".to_owned());
             return Ok(());
         }
-        let Receipt { session, usage, .. } = &played.receipt;
-        let outcome = sessions::Outcome { told: session.as_deref(), usage, context: None };
+        let Receipt { session, usage, context, .. } = &played.receipt;
+        let mut percent = None;
+        if let sessions::Policy::Resume { until: Some(_), window, .. } = self.plan.session {
+            percent = context.and_then(|context| context.percent(window));
+            if percent.is_none() && class.is_none() && !std::mem::replace(&mut self.memory.told_unmeasured, true) {
+                let missing = if context.is_some() {
+                    "how large its context is: set `context_window`"
+                } else {
+                    "how full its context is"
+                };
+                let message = format!(
+                    "`{}` does not tell {missing}; its session goes on until it says that it is full",
+                    agent.id()
+                );
+                recorder.fact(Fact::Notice { message })?;
+            }
+        }
+        let outcome = sessions::Outcome { told: session.as_deref(), usage, context: percent };
         self.memory.sessions.keep(agent, &cast.session, &outcome, Timestamp::now());
         Ok(())
     }
@@ -304,5 +333,6 @@ impl Receipt {
         self.commits = change.commits;
         self.head_before = change.head_before;
         self.head_after = change.head_after;
+        self.branch = change.branch;
     }
 }

@@ -311,6 +311,7 @@ fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool, block
         tools_failed: tally.tools_failed,
         unparsed: tally.unparsed,
         session: tally.session,
+        context: tally.context,
         left_running: false,
         denied: tally.denied.clone(),
         left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),

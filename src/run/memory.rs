@@ -53,6 +53,8 @@ pub struct Memory {
     pub other_way: std::collections::BTreeSet<usize>,
     /// Who has answered.
     pub answered: std::collections::BTreeSet<usize>,
+    /// The run has told that it cannot see how full a context is.
+    pub told_unmeasured: bool,
     /// The run has told that it cannot see its cost.
     pub told_unpriced: bool,
 }

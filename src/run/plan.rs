@@ -34,6 +34,8 @@ pub struct Plan {
     pub clocks: Clocks,
     /// What its output is connected to.
     pub screen: Screen,
+    /// Whether the loop may read keys from the user's terminal while it waits.
+    pub keys: Keys,
     /// What becomes of processes that an agent leaves behind.
     pub left_behind: LeftBehind,
     /// The longest line that is handed on in one part.
@@ -46,6 +48,10 @@ pub struct Plan {
     pub plan_file: Option<PathBuf>,
     /// The only paths that may change; all of them when empty.
     pub allowed_paths: Vec<String>,
+    /// A file of ours that is no progress.
+    pub events_file: Option<PathBuf>,
+    /// Whether the working directory of each iteration is kept, for looking at it later.
+    pub keeps_trees: bool,
     /// Whether sessions go on.
     pub session: sessions::Policy,
     /// Roles, when there are any.
@@ -95,6 +101,15 @@ pub enum Screen {
     Pipes,
     /// A terminal of its own, as large as the user's.
     Terminal,
+}
+
+/// Whose the keyboard is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// The loop's: `r` ends a wait.
+    Read,
+    /// The view's, or nobody's.
+    Leave,
 }
 
 /// What becomes of processes that an agent leaves behind.

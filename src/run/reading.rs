@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Tag, Usage};
+use crate::journal::receipt::Filled;
 use crate::process::{Exit, Line, Lines, Size};
 use crate::signals::promise::{Heard, Rule, Watch};
 use crate::signals::stall::Stall;
@@ -66,6 +67,8 @@ pub struct Tally {
     pub unparsed: u32,
     /// The session.
     pub session: Option<String>,
+    /// How full its context is.
+    pub context: Option<Filled>,
     /// The terminal event, once it came from the stream itself.
     pub turn_end: Option<(Option<bool>, Option<String>)>,
     /// The last error event.
@@ -261,6 +264,7 @@ impl Tally {
             Event::Usage { usage } => self.usage.add(usage),
             Event::Meta { meta } => match meta.known() {
                 Some(Known::Session { id }) => self.session = Some(id),
+                Some(Known::Context { tokens, window }) => self.context = Some(Filled { tokens, window }),
                 Some(Known::ParseError { .. }) => self.unparsed = self.unparsed.saturating_add(1),
                 Some(Known::Unparsed { count, .. }) => {
                     let count = u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);

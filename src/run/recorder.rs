@@ -7,7 +7,7 @@ use crate::event::{Event, Stream};
 use crate::journal::disk::{Disk, RealDisk};
 use crate::journal::redact::Records;
 use crate::journal::writer::Appended;
-use crate::journal::{Body, Fact, Journal, Raw, Redactor, RunDirectory, Summary};
+use crate::journal::{Body, EventsFile, Fact, Journal, Raw, Redactor, RunDirectory, Summary};
 
 /// The summary is kept no more often than this, so that many short iterations do not write it again and again.
 const OFTEN: Duration = Duration::from_secs(2);
@@ -29,6 +29,8 @@ pub struct Recorder {
     summary: Summary,
     /// When the summary was last kept.
     kept: Instant,
+    /// A copy for others.
+    copy: Option<EventsFile>,
 }
 
 impl Recorder {
@@ -44,7 +46,15 @@ impl Recorder {
             directory: directory.clone(),
             summary: Summary::default(),
             kept: Instant::now(),
+            copy: None,
         }
+    }
+
+    /// Copies what agents say into a file for others.
+    #[must_use]
+    pub fn with_copy(mut self, file: Option<EventsFile>) -> Self {
+        self.copy = file;
+        self
     }
 
     /// Keeps raw files byte for byte.
@@ -89,6 +99,7 @@ impl Recorder {
 
     fn append(&mut self, body: Body) -> Result<(), UserError> {
         self.records.take(body, &mut self.clean);
+        let mut uncopied = None;
         for body in self.clean.drain(..) {
             let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
             self.summary.see(&appended.record, appended.start, appended.end);
@@ -102,9 +113,19 @@ impl Recorder {
                 let _ = RealDisk.replace(&self.directory.summary(), &self.summary.to_json());
                 self.kept = Instant::now();
             }
+            if let Some(Err(error)) = self.copy.as_mut().map(|copy| copy.add(&appended.record)) {
+                self.copy = None;
+                uncopied = Some(error);
+            }
             (self.observer)(appended);
         }
-        Ok(())
+        match uncopied {
+            Some(error) => {
+                let message = format!("cannot go on with `journal.events_file`: {}", io_reason(&error));
+                self.fact(Fact::Notice { message: format!("{message}; everything is in the journal") })
+            }
+            None => Ok(()),
+        }
     }
 }
 

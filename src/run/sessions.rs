@@ -21,6 +21,8 @@ pub enum Policy {
     Resume {
         /// Until so much of the context is used, in per cent.
         until: Option<u8>,
+        /// How many tokens there is room for, where the agent does not tell.
+        window: Option<u64>,
         /// A session that was not used for so long is not taken up again.
         expires: Duration,
     },
@@ -40,7 +42,7 @@ struct Held {
     usage: Usage,
     /// How much of its context is used, in per cent, when the agent tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    context: Option<u8>,
+    context: Option<u64>,
 }
 
 /// What an iteration came to, as far as its session goes.
@@ -51,13 +53,13 @@ pub struct Outcome<'a> {
     /// What it spent.
     pub usage: &'a Usage,
     /// How much of the context is used.
-    pub context: Option<u8>,
+    pub context: Option<u64>,
 }
 
 impl Sessions {
     /// The session for the next iteration of an agent, and why it is a fresh one where one might expect another.
     pub fn next(&mut self, policy: Policy, agent: &Agent, now: Timestamp) -> (Session, Option<String>) {
-        let Policy::Resume { until, expires } = policy else { return (Session::New, None) };
+        let Policy::Resume { until, expires, .. } = policy else { return (Session::New, None) };
         let forms = &agent.definition.session;
         let fresh = || if forms.given.is_some() { Session::Given(uuid()) } else { Session::New };
         let Some(held) = self.0.get(agent.id()) else { return (fresh(), None) };
@@ -67,7 +69,7 @@ impl Sessions {
         } else if age > expires {
             format!("session {} was last used {} s ago", held.id, age.as_secs())
         } else if let (Some(most), Some(used)) = (until, held.context)
-            && used >= most
+            && used >= u64::from(most)
         {
             format!("session {} has used {used} % of its context", held.id)
         } else {
@@ -123,9 +125,9 @@ mod tests {
         Agent { program: id.into(), leading: Vec::new(), options: Options::default(), definition, foreign: None }
     }
 
-    const RESUME: Policy = Policy::Resume { until: Some(60), expires: Duration::from_secs(3600) };
+    const RESUME: Policy = Policy::Resume { until: Some(60), window: None, expires: Duration::from_secs(3600) };
 
-    fn ended<'a>(told: &'a str, usage: &'a Usage, context: Option<u8>) -> Outcome<'a> {
+    fn ended<'a>(told: &'a str, usage: &'a Usage, context: Option<u64>) -> Outcome<'a> {
         Outcome { told: Some(told), usage, context }
     }
 

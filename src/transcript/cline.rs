@@ -167,7 +167,7 @@ impl Run {
         let cost = (total - self.cost).max(0.0);
         self.cost = self.cost.max(total);
         let sum = event.input_tokens.zip(event.output_tokens).map(|(prompt, completion)| prompt + completion);
-        turn.usage(Usage {
+        let usage = Usage {
             prompt_tokens: event.input_tokens,
             completion_tokens: event.output_tokens,
             total_tokens: sum,
@@ -175,7 +175,9 @@ impl Run {
             cache_write_tokens: event.cache_write_tokens,
             cost_usd: (cost > 0.0).then_some(cost),
             ..Usage::default()
-        });
+        };
+        turn.call(&usage);
+        turn.usage(usage);
     }
 }
 

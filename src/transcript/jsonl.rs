@@ -123,7 +123,7 @@ impl<R: Reader> JsonLines<R> {
             }
             _ => {}
         }
-        let text = String::from_utf8_lossy(bytes);
+        let text = Line::whole(bytes).text();
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text);
         if !self.document.is_empty() || matches!(text, "{" | "[") {
             return self.document_line(text);
@@ -274,7 +274,7 @@ impl<R: Reader> JsonLines<R> {
 
     /// True for a line that the program prints about itself; it has been told then.
     fn is_banner(&mut self, bytes: &[u8]) -> bool {
-        let text = String::from_utf8_lossy(bytes);
+        let text = Line::whole(bytes).text();
         let banner = self.reader.banner(&text, &mut self.turn);
         if banner {
             self.turn.text(Tag::Sys, None, super::strip_ansi(&text));
@@ -315,7 +315,7 @@ impl<R: Reader> JsonLines<R> {
 
     /// A line of the agent's words.
     fn words(&mut self, bytes: &[u8]) {
-        self.tail.push(&String::from_utf8_lossy(bytes));
+        self.tail.push(&Line::whole(bytes).text());
         let mut out = Vec::new();
         self.plain.line(Line::whole(bytes), &mut out);
         // What a terminal is told when the agent leaves it is no word.

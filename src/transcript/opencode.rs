@@ -169,7 +169,7 @@ impl Parts {
         // Cached tokens and reasoning are counted apart.
         let prompt_tokens = sum(&[tokens.input, tokens.cache.read, tokens.cache.write]);
         let completion_tokens = sum(&[tokens.output, tokens.reasoning]);
-        turn.usage(Usage {
+        let usage = Usage {
             prompt_tokens,
             completion_tokens,
             total_tokens: tokens.total.or_else(|| sum(&[prompt_tokens, completion_tokens])),
@@ -178,7 +178,9 @@ impl Parts {
             reasoning_tokens: tokens.reasoning,
             cost_usd: part.cost,
             model: None,
-        });
+        };
+        turn.call(&usage);
+        turn.usage(usage);
     }
 }
 

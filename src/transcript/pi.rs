@@ -207,7 +207,9 @@ impl Stream {
         self.told.clear();
         let tokens = message.usage.0.as_ref();
         if let Some(tokens) = tokens {
-            turn.usage(usage(tokens, turn.current_model()));
+            let usage = usage(tokens, turn.current_model());
+            turn.call(&usage);
+            turn.usage(usage);
         }
         let reason = message.stop_reason.0.as_deref().unwrap_or_default().to_owned();
         let failure = (reason == "error")

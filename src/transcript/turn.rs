@@ -24,6 +24,10 @@ pub struct Turn {
     session: Option<String>,
     model: Option<String>,
     version: Option<String>,
+    /// Tokens of the last call of the model.
+    context: Option<u64>,
+    /// How many there is room for.
+    window: Option<u64>,
     unparsed: Vec<Unparsed>,
     failure: Option<FailureClass>,
     ended: bool,
@@ -127,6 +131,11 @@ impl Turn {
         !self.words.is_empty()
     }
 
+    /// The end of what the agent has said itself.
+    pub fn last_words(&self) -> &str {
+        self.words.last()
+    }
+
     /// True when a fragment would continue a message.
     pub fn is_open(&self, tag: Tag, parent: Option<&str>) -> bool {
         self.open.iter().any(|(open, of)| *open == tag && of.as_deref() == parent)
@@ -225,6 +234,18 @@ impl Turn {
         }
     }
 
+    /// What one call of the model took: the last one tells how full the context is.
+    pub fn call(&mut self, usage: &Usage) {
+        if let Some(tokens) = usage.total_or_sum().filter(|tokens| *tokens > 0) {
+            self.context = Some(tokens);
+        }
+    }
+
+    /// How many tokens the context has room for.
+    pub fn window(&mut self, tokens: u64) {
+        self.window = Some(tokens).filter(|tokens| *tokens > 0);
+    }
+
     /// The agent met a failure. The same failure told again (an error message, then the result) is one.
     pub fn failure(&mut self, failure: Failure) {
         if self.failure != Some(failure.class) {
@@ -250,6 +271,9 @@ impl Turn {
     /// The terminal fact; only the first one counts.
     pub fn end(&mut self, success: Option<bool>, reason: &str) {
         if !std::mem::replace(&mut self.ended, true) {
+            if let Some(tokens) = self.context {
+                self.meta(Known::Context { tokens, window: self.window });
+            }
             self.event(turn_end(success, reason));
         }
     }

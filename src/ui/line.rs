@@ -184,7 +184,7 @@ impl<W: Write> LineView<W> {
                 self.gathered.todo = items;
                 return Ok(());
             }
-            Known::TurnEnd { .. } | Known::Files { .. } => return Ok(()),
+            Known::TurnEnd { .. } | Known::Files { .. } | Known::Context { .. } => return Ok(()),
             Known::Unparsed { .. } if std::mem::replace(&mut self.unparsed_told, true) => return Ok(()),
             Known::Unparsed { reason, .. } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));

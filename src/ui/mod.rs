@@ -18,6 +18,7 @@ mod styled;
 pub mod table;
 mod text;
 mod tools;
+pub mod tui;
 
 use std::io;
 

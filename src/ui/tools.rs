@@ -176,7 +176,7 @@ impl Calls {
 }
 
 /// The argument that tells most about a call, on one line.
-fn main_argument(input: &Object) -> String {
+pub fn main_argument(input: &Object) -> String {
     const TELLING: [&str; 16] = [
         "command",
         "cmd",

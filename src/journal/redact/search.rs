@@ -28,6 +28,8 @@ pub struct Literals {
     pairs: Box<[bool]>,
     /// The literals by the hash of their window, each with the window's offset.
     buckets: Vec<Vec<(usize, usize)>>,
+    /// Which buckets hold anything: small enough to stay close to the processor.
+    used: Box<[u64]>,
     /// The literals by their first byte, for the end of a stream.
     firsts: Vec<Vec<usize>>,
     longest: usize,
@@ -39,6 +41,7 @@ impl Literals {
         let mut found = Self {
             pairs: vec![false; 65536].into_boxed_slice(),
             buckets: vec![Vec::new(); BUCKETS],
+            used: vec![0; BUCKETS / 64].into_boxed_slice(),
             firsts: vec![Vec::new(); 256],
             longest: literals.iter().map(Vec::len).max().unwrap_or(0),
             all: literals,
@@ -47,7 +50,9 @@ impl Literals {
             let Some((offset, window)) = rarest(literal) else { continue };
             found.pairs[pair(window[0], window[1])] = true;
             found.pairs[pair(window[1], window[2])] = true;
-            found.buckets[bucket(window)].push((index, offset));
+            let bucket = bucket(window);
+            found.buckets[bucket].push((index, offset));
+            found.used[bucket / 64] |= 1 << (bucket % 64);
             found.firsts[usize::from(literal[0])].push(index);
         }
         found
@@ -59,10 +64,13 @@ impl Literals {
         let mut chunks = input.chunks_exact(2 * STRIDE);
         let mut at = 0;
         for chunk in &mut chunks {
-            // Without a branch in it: nearly every chunk has nothing.
-            let any = chunk.chunks_exact(2).fold(false, |any, two| any | self.pairs[pair(two[0], two[1])]);
-            if any {
-                self.look(input, at, at + 2 * STRIDE, &mut hits);
+            // Without a branch in it: a bit for each pair that is known.
+            let pairs = chunk.chunks_exact(2).enumerate();
+            let mut known =
+                pairs.fold(0u32, |known, (index, two)| known | u32::from(self.pairs[pair(two[0], two[1])]) << index);
+            while known != 0 {
+                self.around(input, at + 2 * known.trailing_zeros() as usize, &mut hits);
+                known &= known - 1;
             }
             at += 2 * STRIDE;
         }
@@ -88,17 +96,25 @@ impl Literals {
         for at in (from..to).step_by(2) {
             let Some(&[first, second]) = input.get(at..at + 2) else { return };
             if self.pairs[pair(first, second)] {
-                // The window begins here, or one byte before.
-                for window in [Some(at), at.checked_sub(1)].into_iter().flatten() {
-                    self.verify(input, window, hits);
-                }
+                self.around(input, at, hits);
             }
+        }
+    }
+
+    /// A known pair stands here: the window begins with it, or one byte before.
+    fn around(&self, input: &[u8], at: usize, hits: &mut Vec<Hit>) {
+        for window in [Some(at), at.checked_sub(1)].into_iter().flatten() {
+            self.verify(input, window, hits);
         }
     }
 
     fn verify(&self, input: &[u8], window: usize, hits: &mut Vec<Hit>) {
         let Some(bytes) = input.get(window..window + SHORTEST) else { return };
-        for &(literal, offset) in &self.buckets[bucket(bytes)] {
+        let bucket = bucket(bytes);
+        if self.used[bucket / 64] >> (bucket % 64) & 1 == 0 {
+            return;
+        }
+        for &(literal, offset) in &self.buckets[bucket] {
             if let Some(start) = window.checked_sub(offset)
                 && input[start..].starts_with(&self.all[literal])
             {

@@ -24,8 +24,13 @@ fn end(outcome: Outcome) -> Fact {
 
 fn limited(wait_ms: u64) -> [Fact; 2] {
     let receipt = Receipt { class: Some(FailureClass::RateLimit), ..Receipt::default() };
-    let decision =
-        Fact::Decision { verdict: "wait".into(), reason: "limited".into(), wait_ms: Some(wait_ms), memory: None };
+    let decision = Fact::Decision {
+        verdict: "wait".into(),
+        reason: "limited".into(),
+        wait_ms: Some(wait_ms),
+        memory: None,
+        outcome: None,
+    };
     [Fact::IterationEnd { receipt: Box::new(receipt) }, decision]
 }
 

@@ -17,6 +17,7 @@ use super::failure::Failure;
 use super::jsonl::{JsonLines, Misread, Reader};
 use super::reset::{self, Reset};
 use super::shape::{self, Text};
+use super::tail::Tail;
 use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Status, Tag, Usage};
@@ -88,6 +89,8 @@ pub struct Claude {
     totals: BTreeMap<String, Usage>,
     /// Shares of messages that no result has counted yet.
     unreported: Usage,
+    /// The stream began as Claude's own does.
+    introduced: bool,
     /// ralph itself wrote the stream: what Claude's format cannot say stands beside it, and nothing is to be guessed.
     exact: bool,
 }
@@ -102,6 +105,7 @@ impl Claude {
             effects: SideEffects::default(),
             totals: BTreeMap::new(),
             unreported: Usage::default(),
+            introduced: false,
             exact: false,
         }
     }
@@ -134,7 +138,10 @@ impl Claude {
                 }
                 turn.messages_over(parent);
             }
-            Some("message_delta") if self.flavour.usage == UsageFrom::Result => self.count(event.usage, turn),
+            Some("message_delta") if self.flavour.usage == UsageFrom::Result => {
+                let usage = self.share(event.usage, turn);
+                self.unreported.add(&usage);
+            }
             Some("error") => {
                 let message = event.error.map(shape::flatten).unwrap_or_default();
                 turn.text(Tag::Sys, parent, message);
@@ -151,8 +158,12 @@ impl Claude {
         if message.model.as_deref() == Some("<synthetic>") {
             self.synthetic(&message, line.error.0.as_deref(), parent, turn);
         } else {
+            let usage = self.share(message.usage, turn);
+            if parent.is_none() && !self.exact {
+                turn.call(&usage);
+            }
             if self.flavour.usage == UsageFrom::Messages || self.flavour.cached == Cached::Included {
-                self.count(message.usage, turn);
+                self.unreported.add(&usage);
             }
             self.blocks(message, parent, Speaker::Agent, turn);
         }
@@ -260,11 +271,11 @@ impl Claude {
         }
     }
 
-    /// Adds a message's share to what no result has counted yet.
-    fn count(&mut self, usage: Option<&RawValue>, turn: &Turn) {
-        if let Some(tokens) = usage.and_then(|raw| serde_json::from_str::<Tokens>(raw.get()).ok()) {
-            self.unreported.add(&tokens.usage(self.flavour.cached, turn.current_model().map(str::to_owned)));
-        }
+    /// What a message says that it took.
+    fn share(&self, usage: Option<&RawValue>, turn: &Turn) -> Usage {
+        let tokens = usage.and_then(|raw| serde_json::from_str::<Tokens>(raw.get()).ok());
+        let model = || turn.current_model().map(str::to_owned);
+        tokens.map(|tokens| tokens.usage(self.flavour.cached, model())).unwrap_or_default()
     }
 }
 
@@ -351,8 +362,17 @@ impl Reader for Claude {
         }
     }
 
-    fn end(&mut self, _exit: Option<Exit>, turn: &mut Turn) {
+    fn end(&mut self, exit: Option<Exit>, turn: &mut Turn) {
         turn.usage(std::mem::take(&mut self.unreported));
+        // A wrapper that only prints text says in it why it failed. Claude itself has better ways.
+        let wrapper = !self.introduced && !turn.ended() && turn.failed().is_none();
+        if let Some(exit) = exit.filter(|exit| wrapper && !exit.success()) {
+            let mut tail = Tail::default();
+            turn.last_words().lines().for_each(|line| tail.push(line));
+            if let Some(failure) = tail.failure(exit, None).filter(|failure| failure.class != FailureClass::Agent) {
+                turn.failure(failure);
+            }
+        }
     }
 }
 

@@ -107,6 +107,8 @@ struct ModelTokens {
     cache_creation_input_tokens: u64,
     #[serde(default, rename = "costUSD")]
     cost_usd: Option<f64>,
+    #[serde(default)]
+    context_window: Maybe<u64>,
 }
 
 #[derive(Deserialize)]
@@ -205,6 +207,11 @@ impl Claude {
         let models = line.model_usage.0.as_ref().filter(|models| !models.is_empty());
         if let Some(models) = models {
             for (model, tokens) in models {
+                // Beside the model that speaks there may be small ones for titles and summaries.
+                let speaks = turn.current_model().is_none_or(|current| current == without_context_suffix(model));
+                if let Some(window) = tokens.context_window.0.filter(|_| speaks) {
+                    turn.window(window);
+                }
                 let total = Usage {
                     prompt_tokens: Some(
                         tokens

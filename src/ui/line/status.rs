@@ -102,7 +102,7 @@ impl Status {
             Phase::Waiting(until) => {
                 let left = until.saturating_duration_since(Instant::now()).as_secs();
                 let next = format!("iteration {}/{} is next", self.iteration.saturating_add(1).min(self.of), self.of);
-                vec![format!("waiting, {} left", figures::duration(left * 1000)), next]
+                vec![format!("waiting, {} left", figures::duration(left * 1000)), "r tries now".to_owned(), next]
             }
             Phase::Running => {
                 let mut parts = vec![format!("iteration {}/{}", self.iteration, self.of), self.agent.clone()];

@@ -1,0 +1,34 @@
+//! What an agent asks is answered where it is shown: a run that ended with a question goes on with what is typed here.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use super::resume;
+use super::showing::Show;
+use crate::cli::history::Answer;
+use crate::cli::{Output, ViewLooks};
+use crate::error::UserError;
+use crate::journal::{Outcome, RunDirectory, Summary};
+
+/// The exit code of a run; asks the person at the terminal first when the agent wants to know something.
+pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
+    let here = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if code != Outcome::Human.exit_code() || show != Show::As(Output::Lines) || !here {
+        return Ok(code);
+    }
+    if Summary::of(run).ok().and_then(|summary| summary.end?.question).is_none() {
+        return Ok(code);
+    }
+    let mut stdout = std::io::stdout();
+    let _ = write!(stdout, "answer (an empty line ends the run): ");
+    let _ = stdout.flush();
+    let mut words = String::new();
+    if std::io::stdin().read_line(&mut words).is_err() || words.trim().is_empty() {
+        return Ok(code);
+    }
+    resume::answer(Answer {
+        words: vec![words.trim().to_owned()],
+        run: Some(run.id.clone()),
+        tui: false,
+        looks: looks.clone(),
+    })
+}
