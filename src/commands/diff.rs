@@ -33,13 +33,18 @@ pub fn run(args: &Diff) -> Result<u8, UserError> {
         return Err(UserError::usage(format!("the run `{}` has no {what}", run.id)).hint("see `ralph show`"));
     }
     process::protect(process::own_program());
-    if let Some(text) = kept(&run, &receipts)? {
-        return print(&text);
+    print(&of(&run, &receipts)?)
+}
+
+/// What iterations changed: in full where the run kept it, else what was committed, and the names of the rest.
+pub fn of(run: &RunDirectory, receipts: &[&Receipt]) -> Result<String, UserError> {
+    if let Some(text) = kept(run, receipts)? {
+        return Ok(text);
     }
     let before = receipts.iter().find_map(|receipt| receipt.head_before.as_deref());
     let after = receipts.iter().rev().find_map(|receipt| receipt.head_after.as_deref());
     let (Some(before), Some(after)) = (before, after) else {
-        return print(&files(&receipts, "what changed is not known in full, because the directory has no commits"));
+        return Ok(files(receipts, "what changed is not known in full, because the directory has no commits"));
     };
     let mut text = String::new();
     if before != after {
@@ -56,7 +61,7 @@ pub fn run(args: &Diff) -> Result<u8, UserError> {
     } else if text.is_empty() {
         "no change\n".clone_into(&mut text);
     }
-    print(&text)
+    Ok(text)
 }
 
 /// The difference between the trees that the run kept: committed or not. `None` when it kept none.

@@ -4,12 +4,14 @@ use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 
+use super::diff;
 use super::find::{Here, shown, unreadable};
 use crate::cli::history::{Export, Form};
 use crate::error::{UserError, io_reason};
 use crate::http::Address;
-use crate::journal::{Reader, RunDirectory};
-use crate::ui::{JsonView, PageView, SpanView, View};
+use crate::journal::{Reader, Redactor, RunDirectory};
+use crate::process;
+use crate::ui::{Differences, JsonView, PageView, SpanView, View};
 
 /// Writes a run.
 pub fn run(args: &Export) -> Result<u8, UserError> {
@@ -34,7 +36,7 @@ pub fn run(args: &Export) -> Result<u8, UserError> {
             let mut view = JsonView::new(&mut out);
             records(&run, &mut view)?.and_then(|()| view.flush())
         }
-        Form::Html => match PageView::new(&mut out, &told) {
+        Form::Html => match PageView::new(&mut out, &told, differences(&run)) {
             Err(error) => Err(error),
             Ok(mut view) => records(&run, &mut view)?.and_then(|()| view.finish()),
         },
@@ -44,6 +46,16 @@ pub fn run(args: &Export) -> Result<u8, UserError> {
         }
     };
     shown(written.and_then(|()| out.flush()))
+}
+
+/// What iterations changed, without secrets: a page is made to be sent away.
+fn differences(run: &RunDirectory) -> Differences {
+    process::protect(process::own_program());
+    let (run, redactor) = (run.clone(), Redactor::of_environment());
+    Box::new(move |receipt| {
+        let text = diff::of(&run, &[receipt]).ok()?;
+        Some(redactor.text(&text).unwrap_or(text))
+    })
 }
 
 /// Sends the spans of a run to a collector.

@@ -89,7 +89,7 @@ fn every_value_is_printed_with_its_origin() {
 
 #[test]
 fn the_file_to_begin_with_changes_nothing_but_the_agent() {
-    let text = template("codex", "found");
+    let text = template("codex", "found", &Layer::default());
     let file = read_text(Path::new("ralph.yml"), &text).unwrap();
     assert_eq!(file.warnings, Vec::<String>::new(), "{text}");
     let said: Vec<_> = file.layer.rows().into_iter().map(|row| (row.key.path, row.shown)).collect();
@@ -99,7 +99,7 @@ fn the_file_to_begin_with_changes_nothing_but_the_agent() {
 
 #[test]
 fn the_file_to_begin_with_is_still_right_when_every_hash_is_taken_away() {
-    let uncommented: String = template("codex", "found")
+    let uncommented: String = template("codex", "found", &Layer::default())
         .lines()
         .filter(|line| !line.contains("  # ") || line.contains("backend:"))
         .map(|line| match line.trim_start().strip_prefix("# ") {

@@ -26,7 +26,7 @@ pub use feed::{Feed, Shown};
 pub use json::{JsonView, pretty};
 pub use line::LineView;
 pub use looks::{Alert, Channel, Columns, Detail, Letters, Looks, Motion, Volume};
-pub use page::PageView;
+pub use page::{Differences, PageView};
 pub use spans::SpanView;
 pub use style::{Glyphs, Palette};
 pub use text::{harmless, wrap};
