@@ -153,6 +153,7 @@ fn make(workspace: &Path, bytes: u64) -> PathBuf {
             hat: None,
             resumes: None,
             display: false,
+            terminal: None,
         };
         journal.append(Body::Loop(start)).unwrap();
         for call in 0..5000 {

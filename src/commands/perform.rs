@@ -1,8 +1,10 @@
 //! A run that is ready: its journal, its view and its loop, from the first record to the exit code. `ralph run` begins one,
 //! `ralph resume` takes one up again.
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::clean;
 use super::converse;
@@ -14,7 +16,8 @@ use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
-use crate::run::{Keys, Memory, Plan, Recorder, run as run_loop};
+use crate::run::notify::Notifier;
+use crate::run::{Keys, Memory, Observer, Plan, Recorder, run as run_loop};
 use crate::ui::Shown;
 use crate::ui::tui::Left;
 
@@ -93,14 +96,18 @@ impl Performance {
         if show == Show::Screen {
             self.plan.keys = Keys::Leave;
         }
-        let (showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
+        let (showing, observer) =
+            Showing::start(show, looks, &self.plan.notify, &stage.store, &self.directory, &self.journal)?;
+        let notifier = Rc::new(RefCell::new(Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone())));
+        let observer = watched(observer, Rc::clone(&notifier));
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
         recorder = recorder.with_copy(copy);
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }
-        let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, memory));
+        let runtime = runtime()?;
+        let finished = runtime.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
         let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
         let mut warnings = Vec::new();
@@ -109,6 +116,8 @@ impl Performance {
             let place = directory.path.display();
             warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
+        let wrong = Rc::into_inner(notifier).map(|notifier| runtime.block_on(notifier.into_inner().finish()));
+        warnings.extend(wrong.into_iter().flatten().map(|message| format!("a notice did not arrive: {message}")));
         if keeping.compress
             && let Err(error) = raw::pack(&directory.raw())
         {
@@ -134,6 +143,14 @@ impl Performance {
             (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks),
         }
     }
+}
+
+/// Who is told about records: what shows them, and who calls somebody because of them.
+fn watched(mut shown: Observer, notifier: Rc<RefCell<Notifier>>) -> Observer {
+    Box::new(move |appended| {
+        notifier.borrow_mut().see(&appended.record);
+        shown(appended);
+    })
 }
 
 /// The directory cannot hold a journal.

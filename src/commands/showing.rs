@@ -15,6 +15,7 @@ use crate::cli::{Output, ViewLooks};
 use crate::error::UserError;
 use crate::journal::{Journal, Reader, RunDirectory, Store};
 use crate::process;
+use crate::run::notify::Notify;
 use crate::run::{Interrupt, Observer};
 use crate::ui::tui::{self, Left, Owner, Remote};
 use crate::ui::{self, Feed, JsonView, Shown, View};
@@ -69,6 +70,7 @@ impl Showing {
     pub fn start(
         show: Show,
         looks: &ViewLooks,
+        notify: &Notify,
         store: &Store,
         directory: &RunDirectory,
         journal: &Journal,
@@ -79,7 +81,8 @@ impl Showing {
                 let screen = FullScreen::open(store, directory, looks).map_err(unable)?;
                 return Ok((Self::Screen(screen), Box::new(|_| {})));
             }
-            Show::As(Output::Lines) => Box::new(line_view(looks, Tense::Present)),
+            Show::As(Output::Lines) if notify.terminal => Box::new(line_view(looks, Tense::Present)),
+            Show::As(Output::Lines) => Box::new(line_view(looks, Tense::Present).silent()),
             Show::As(Output::Json) => Box::new(JsonView::new(io::stdout())),
         };
         let feed = Feed::start_at(view, directory.journal(), journal.length()).map_err(unable)?;
@@ -188,7 +191,7 @@ impl Lines {
             }
             self.view.flush()?;
             if over {
-                return Ok(());
+                return self.view.close();
             }
             if told.elapsed() >= Duration::from_secs(1) {
                 self.view.tick()?;

@@ -290,6 +290,7 @@ mod tests {
                 agent: None,
                 hat: None,
                 resumes: None,
+                terminal: None,
                 display: false,
             };
             let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::budget::Pricing;
 use super::decide::Policy;
 use super::hats::Hats;
+use super::notify::Notify;
 use super::prompt::{LoopContext, Source, compose};
 use super::sessions;
 use super::verify::Check;
@@ -57,6 +58,8 @@ pub struct Plan {
     pub hats: Hats,
     /// The user's own prices.
     pub pricing: Pricing,
+    /// Who is told when somebody is wanted.
+    pub notify: Notify,
     /// The most starts of an agent in an hour.
     pub calls_per_hour: Option<u32>,
 }

@@ -64,6 +64,7 @@ mod tests {
             agent: None,
             hat: None,
             resumes: None,
+            terminal: None,
             display: false,
         }
     }

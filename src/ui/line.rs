@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use super::View;
 use super::callouts::{Gathered, action};
 use super::diff::Diff;
-use super::looks::{Channel, Looks, Motion};
+use super::looks::{Alert, Channel, Looks, Motion};
 use super::style::Ink;
 use super::styled::Styled;
 use super::text::{harmless, safe};
@@ -62,6 +62,13 @@ impl<W: Write> LineView<W> {
             status: Status::new(),
             titled: false,
         }
+    }
+
+    /// The same without bell and notices of the desktop.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.paper.looks.alert = Alert::Off;
+        self
     }
 
     fn is_quiet(&self) -> bool {

@@ -85,6 +85,7 @@ impl History {
             hat: hat.map(str::to_owned),
             resumes: None,
             display: false,
+            terminal: None,
         })
     }
 

@@ -36,7 +36,8 @@ impl<W: Write> LineView<W> {
             Fact::IterationStart { iteration, of, display, agent, hat, .. } => {
                 self.own_display = *display;
                 self.gathered = Gathered::default();
-                let differs = agent.as_ref().filter(|agent| **agent != self.status.agent || hat.is_some());
+                let known = !self.status.agent.is_empty();
+                let differs = agent.as_ref().filter(|agent| known && (**agent != self.status.agent || hat.is_some()));
                 let mut title = format!("iteration {iteration} of {of}");
                 for more in differs.into_iter().chain(hat) {
                     title = format!("{title}{dot}{}", safe(more));

@@ -76,6 +76,7 @@ impl Shown {
             agent,
             hat,
             resumes: None,
+            terminal: None,
             display: false,
         })
     }

@@ -14,6 +14,7 @@ fn iteration(journal: &mut Journal, iteration: u32, texts: &[String]) {
         hat: None,
         resumes: None,
         display: false,
+        terminal: None,
     };
     journal.append(Body::Loop(start)).unwrap();
     for text in texts {
