@@ -10,6 +10,7 @@ mod install;
 mod matrix;
 mod processes;
 mod scenario;
+mod sdk;
 mod stage;
 mod trial;
 
@@ -37,6 +38,8 @@ enum What {
     Matrix,
     /// What `ralph doctor` says of each CLI
     Doctor,
+    /// Anthropic's own client with `demo-as-claude`, and with `codex-as-claude` and the real codex
+    Sdk,
 }
 
 #[derive(Args)]
@@ -85,7 +88,11 @@ fn main() -> ExitCode {
     let line = Line::parse();
     let done = match line.what.unwrap_or(What::Matrix) {
         What::Matrix => play(&line.choice),
-        What::Doctor => line.choice.clis().and_then(|clis| doctor::run(&clis, line.choice.version())),
+        What::Sdk => consume(&line.choice),
+        What::Doctor => line.choice.clis().and_then(|mut clis| {
+            clis.retain(|cli| cli.absent.is_none());
+            doctor::run(&clis, line.choice.version())
+        }),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -118,4 +125,13 @@ fn play(choice: &Choice) -> Result<(), Problem> {
     println!("\n{document}");
     let wrong = rows.iter().flat_map(|row| &row.cells).filter(|cell| matches!(cell, Cell::Bad(_))).count();
     if wrong > 0 { Err(Problem::Wrong(format!("{wrong} cells are not as they should be"))) } else { Ok(()) }
+}
+
+fn consume(choice: &Choice) -> Result<(), Problem> {
+    // The short form brings no CLI.
+    if choice.short {
+        return sdk::run(&[]);
+    }
+    let codex = ["codex".to_owned()];
+    sdk::run(&clis::table(if choice.only.is_empty() { &codex } else { &choice.only })?)
 }

@@ -52,6 +52,9 @@ pub struct Scenario {
     pub act: Option<Act>,
     /// Seconds that it may still take after that.
     pub within: Option<u64>,
+    /// Whether a CLI plays it that cannot come further than its login.
+    #[serde(default)]
+    pub without_login: bool,
     /// What the model says.
     pub model: fake_model::Scenario,
     /// What must come out.
@@ -134,7 +137,7 @@ pub struct Expect {
 }
 
 /// A kind of event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seen {
     /// Words of the agent, each as the model said them.
