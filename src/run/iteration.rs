@@ -27,10 +27,10 @@ pub struct Iteration<'a> {
     pub of: u32,
     /// What to run.
     pub invocation: Invocation,
-    /// How long it may take.
+    /// How long it may be silent; how long it may take in all is in [`Iteration::time`].
     pub clocks: Clocks,
-    /// Whose time the total clock tells.
-    pub total_clock: TotalClock,
+    /// How long it may take.
+    pub time: Time,
     /// How long the prompt is.
     pub prompt_bytes: usize,
     /// What reads its output.
@@ -78,13 +78,35 @@ pub struct Ears<'a> {
     pub orders: &'a mut Orders,
 }
 
+/// How long an iteration may take: its own time, or what is left of the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time {
+    /// The agent's own limit.
+    pub own: Option<Duration>,
+    /// The limit of the run.
+    pub run: Option<Duration>,
+    /// How much of that was gone when the iteration began.
+    pub gone: Duration,
+}
+
 /// Whose time is up when the total clock strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TotalClock {
+enum Whose {
     /// The iteration took too long.
     Iteration,
     /// The whole run has no time left.
     Run,
+}
+
+impl Time {
+    fn total(self) -> (Option<Duration>, Whose) {
+        let left = self.run.map(|most| most.saturating_sub(self.gone).max(Duration::from_millis(1)));
+        match (self.own, left) {
+            (Some(own), Some(left)) if left <= own => (Some(left), Whose::Run),
+            (None, Some(left)) => (Some(left), Whose::Run),
+            (own, _) => (own, Whose::Iteration),
+        }
+    }
 }
 
 /// An iteration that is over.
@@ -139,8 +161,10 @@ impl Iteration<'_> {
             reading = reading.on_terminal(size);
         }
         let left_running = self.invocation.leave_running;
+        let mut time = self.time;
+        let clocks = Clocks { total: time.total().0, ..self.clocks };
         let mut process =
-            process::start(self.invocation, self.clocks).map_err(|error| super::explain::start_error(&error))?;
+            process::start(self.invocation, clocks).map_err(|error| super::explain::start_error(&error))?;
         recorder.fact(Fact::IterationStart {
             iteration: self.number,
             of: self.of,
@@ -189,6 +213,10 @@ impl Iteration<'_> {
                         interrupted = true;
                         process.stop(StopReason::Asked);
                     }
+                    if let Command::Limit { max_seconds: Some(seconds), .. } = command {
+                        time.run = Some(Duration::from_secs(seconds));
+                        process.allow(time.total().0);
+                    }
                     orders.take(command);
                 }
                 Next::Came(Came::Retry) => {}
@@ -232,7 +260,7 @@ impl Iteration<'_> {
         played.receipt.hat = self.hat;
         played.receipt.resumed = self.resumes.is_some();
         played.report.resumed = self.resumes.is_some();
-        played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
+        played.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
         Ok(Played { suspended, ..played })
     }
 }
