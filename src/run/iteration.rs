@@ -78,6 +78,13 @@ pub struct Ears<'a> {
     pub orders: &'a mut Orders,
 }
 
+impl Ears<'_> {
+    /// For as long as somebody else listens.
+    pub fn lend(&mut self) -> Ears<'_> {
+        Ears { interrupts: self.interrupts, inbox: self.inbox, orders: self.orders }
+    }
+}
+
 /// How long an iteration may take: its own time, or what is left of the run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
