@@ -310,6 +310,20 @@ fn the_time_limit_of_the_run_ends_it() {
 }
 
 #[test]
+fn an_agent_that_draws_a_screen_is_shown_as_clean_text() {
+    let frames: String =
+        (1..30).map(|frame| format!("\u{1b}[2K\rworking {frame}\u{1b}[1B\r\u{1b}[2Kkeys\u{1b}[1A")).collect();
+    let drawn = format!(
+        "\u{1b}[?25l\u{1b}[2J\u{1b}[H{frames}\r\u{1b}[JThe work is **done**.\r\n<promise>COMPLETE</promise>\r\n"
+    );
+    let ran = Test::new().agent(says("").prints_raw(drawn)).args(&["--pty"]).run().complete();
+    let ran = ran.shows("AI │ The work is **done**.").does_not_show("working").does_not_show("␛");
+    let again = ran.test.tool().args(["replay", "--no-delay", "--with-adapter"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&again.stdout).contains("AI │ The work is **done**."), "{again:?}");
+    assert!(String::from_utf8_lossy(&ran.raw("1.stdout")).contains("working 29"), "the raw file has every byte");
+}
+
+#[test]
 fn a_terminal_is_transparent_to_a_simple_agent() {
     let script = Script::new().iteration(silent().prints_raw("\u{1b}[32mAll done.\u{1b}[0m\nLOOP_COMPLETE\n"));
     let ran = Test::new().agent(script).args(&["--pty"]).run().complete().shows("AI │ All done.");

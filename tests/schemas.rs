@@ -122,7 +122,9 @@ fn the_examples_of_the_handbook_and_the_file_to_begin_with_fit_the_schema() {
     let handbook = include_str!("../docs/configuration.md").split("```yaml\n").nth(1).unwrap();
     let adapters = include_str!("../docs/agents.md").split("```yaml\n").nth(1).unwrap();
     let printed = ralph::config::effective(&ralph::config::Layer::default().settle(), &[]);
-    for text in [handbook, adapters, &ralph::config::template("claude", "found"), &printed] {
+    for text in
+        [handbook, adapters, &ralph::config::template("claude", "found", &ralph::config::Layer::default()), &printed]
+    {
         let text = text.split("```").next().unwrap();
         assert_eq!(problem_of(&schema, text), None, "{text}");
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Looks, Output};
+use super::{Looks, Output, ViewLooks};
 
 /// `ralph runs`.
 #[derive(Debug, Args)]
@@ -16,6 +16,10 @@ pub struct Runs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Print the ids alone, for completions.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub ids: bool,
 }
 
 /// `ralph show`.
@@ -71,7 +75,19 @@ pub struct Logs {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
+}
+
+/// `ralph tui`.
+#[derive(Debug, Args)]
+pub struct Tui {
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: ViewLooks,
 }
 
 /// `ralph replay`.
@@ -99,7 +115,7 @@ pub struct Replay {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -210,6 +226,10 @@ pub struct Export {
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+
+    /// Send spans to a collector, such as `http://localhost:4318`.
+    #[arg(long, value_name = "URL", conflicts_with = "file")]
+    pub endpoint: Option<String>,
 }
 
 /// The form of an export.
@@ -234,9 +254,13 @@ pub struct Answer {
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
 
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long)]
+    pub tui: bool,
+
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 /// `ralph resume`.
@@ -266,7 +290,11 @@ pub struct Resume {
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
 
+    /// Show the run on the whole screen, with keys to look around and to steer it.
+    #[arg(long, conflicts_with = "output")]
+    pub tui: bool,
+
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }

@@ -65,6 +65,10 @@ pub struct Init {
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
+    /// Take over what the configuration of another loop says here: `.ralphrc`, `config` or `.ralphex/config`.
+    #[arg(long, conflicts_with = "agent")]
+    pub from: bool,
+
     /// Write over a `ralph.yml` that is there.
     #[arg(long)]
     pub force: bool,

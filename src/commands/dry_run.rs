@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::foreign;
 use super::planning::Planned;
 use crate::agent::Turn;
 use crate::cli::Output;
@@ -21,7 +22,10 @@ pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
     let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let definition = &agent.definition;
     let source = defined_by.as_ref().map_or_else(|| "the command you gave".to_owned(), ToString::to_string);
-    let line = agent.shell_line(&turn)?;
+    let line = match &agent.foreign {
+        None => agent.shell_line(&turn)?,
+        Some(foreign) => foreign::command_line(agent, foreign, &words, &plan.workspace)?,
+    };
     let layer = settings.layer();
     let rows = layer.rows();
     if output == Output::Json {

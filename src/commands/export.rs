@@ -4,17 +4,24 @@ use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 
+use super::diff;
 use super::find::{Here, shown, unreadable};
+use super::runtime;
 use crate::cli::history::{Export, Form};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Reader, RunDirectory};
-use crate::ui::{JsonView, PageView, SpanView, View};
+use crate::journal::{Reader, Redactor, RunDirectory};
+use crate::process;
+use crate::run::post;
+use crate::ui::{Differences, JsonView, PageView, SpanView, View};
 
 /// Writes a run.
 pub fn run(args: &Export) -> Result<u8, UserError> {
     let here = Here::find()?;
     let run = here.run(args.id.as_deref())?;
     let told = here.tell(&run)?;
+    if let Some(url) = &args.endpoint {
+        return send(&run, args.to, url);
+    }
     let out: Box<dyn Write + Send> = match &args.file {
         None => Box::new(io::stdout()),
         Some(path) => {
@@ -30,7 +37,7 @@ pub fn run(args: &Export) -> Result<u8, UserError> {
             let mut view = JsonView::new(&mut out);
             records(&run, &mut view)?.and_then(|()| view.flush())
         }
-        Form::Html => match PageView::new(&mut out, &told) {
+        Form::Html => match PageView::new(&mut out, &told, differences(&run)) {
             Err(error) => Err(error),
             Ok(mut view) => records(&run, &mut view)?.and_then(|()| view.finish()),
         },
@@ -40,6 +47,37 @@ pub fn run(args: &Export) -> Result<u8, UserError> {
         }
     };
     shown(written.and_then(|()| out.flush()))
+}
+
+/// What iterations changed, without secrets: a page is made to be sent away.
+fn differences(run: &RunDirectory) -> Differences {
+    process::protect(process::own_program());
+    let (run, redactor) = (run.clone(), Redactor::of_environment());
+    Box::new(move |receipt| {
+        let text = diff::of(&run, &[receipt]).ok()?;
+        Some(redactor.text(&text).unwrap_or(text))
+    })
+}
+
+/// Sends the spans of a run to a collector.
+fn send(run: &RunDirectory, form: Form, url: &str) -> Result<u8, UserError> {
+    if form != Form::Otlp {
+        return Err(UserError::usage("`--endpoint` takes spans").hint("add `--to otlp`, or write a file with `--file`"));
+    }
+    process::protect(process::own_program());
+    let mut spans = Vec::new();
+    let mut view = SpanView::new(&mut spans);
+    shown(records(run, &mut view)?.and_then(|()| view.finish()))?;
+    runtime()?.block_on(post(collector(url), spans.into())).map(|()| 0).map_err(|why| {
+        UserError::failed(format!("the spans were not sent: {why}"))
+            .hint("is a collector with OTLP over HTTP listening there?")
+    })
+}
+
+/// An address without a path is that of a collector, which takes spans at a path of its own.
+fn collector(url: &str) -> String {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
+    if host.contains('/') { url.to_owned() } else { format!("{}/v1/traces", url.trim_end_matches('/')) }
 }
 
 /// Shows every record to the view. The outer error is the journal's, the inner one the view's.

@@ -15,7 +15,7 @@ use crate::agent::{Agent, Catalog, Contract, Foreign, Live, Options, Source, Tur
 use crate::config::ralphrc::{Assignment, Assignments};
 use crate::config::{Layer, OrOff, Origin, SessionChoice, Setting, Settings, bash_config, ralphrc};
 use crate::error::{UserError, io_reason};
-use crate::process::{self, Invocation};
+use crate::process::{self, Invocation, PrivateFile};
 use crate::run::decide::Permission;
 use crate::run::start_error;
 use crate::signals::promise::Match;
@@ -176,6 +176,30 @@ pub fn choose(
     let word = contract.word();
     notices.insert(0, format!("agent `{name}` is the {word} `{}` (from {origin}); its code runs here", path.display()));
     Ok(Some(Chosen { agent, source: Some(Source::File(path)), why: format!("asked for by {origin}"), notices }))
+}
+
+/// The command of the first iteration, as the hooks of a driver build it. Its CLI is not started.
+pub fn command_line(agent: &Agent, foreign: &Foreign, words: &str, workspace: &Path) -> Result<String, UserError> {
+    if foreign.contract == Contract::Script {
+        let path = foreign.path.display();
+        return Ok(format!(
+            "agent_invoke PROMPT_FILE  # in a shell that has sourced `{path}`, which alone knows the rest"
+        ));
+    }
+    let quote = |word: &std::ffi::OsString| {
+        let word = word.to_string_lossy().into_owned();
+        shlex::try_quote(&word).map(std::borrow::Cow::into_owned).unwrap_or(word)
+    };
+    let environment = agent.environment(&Turn::new("", workspace));
+    runtime()?.block_on(async {
+        let mut driver = Driver::load(foreign, workspace, environment).await?;
+        let file = PrivateFile::new(&std::env::temp_dir(), words.as_bytes())
+            .map_err(|error| UserError::failed(format!("cannot write the prompt to a file: {error}")))?;
+        let built = driver.build(file.path(), "", "", workspace).await?;
+        driver.close().await;
+        let argv = std::iter::once(&built.invocation.program).chain(&built.invocation.args);
+        Ok(argv.map(quote).collect::<Vec<_>>().join(" "))
+    })
 }
 
 /// What a driver says of itself becomes the agent's definition.

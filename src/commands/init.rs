@@ -3,8 +3,9 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use super::choose;
+use super::choose::{self, Chosen};
 use super::run::working_directory;
+use super::{foreign, wrapper};
 use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer};
 use crate::error::{Kind, UserError, io_reason};
@@ -26,8 +27,13 @@ pub fn run(args: &Init) -> Result<u8, UserError> {
             _ => error.hint(format!("ralph reads it as it reads `{FILE}`: move it away first")),
         });
     }
-    let (agent, remark, told) = agent(args, &workspace)?;
-    write(&workspace.join(FILE), &config::template(&agent, &remark))?;
+    let (agent, remark, told, taken) = if args.from {
+        taken_over(&workspace)?
+    } else {
+        let (agent, remark, told) = agent(args, &workspace)?;
+        (agent, remark, told, Layer::default())
+    };
+    write(&workspace.join(FILE), &config::template(&agent, &remark, &taken))?;
     let next = if ["PROMPT.md", ".ralph/PROMPT.md"].iter().any(|prompt| workspace.join(prompt).exists()) {
         "`ralph run --dry-run` shows what would be run"
     } else {
@@ -60,6 +66,28 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
         }
         Err(error) => Err(error),
     }
+}
+
+/// The same from the configuration of another loop, with what it says about the run.
+fn taken_over(workspace: &Path) -> Result<(String, String, String, Layer), UserError> {
+    process::protect(process::own_program());
+    let chosen = choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace);
+    let chosen = chosen.ok().filter(|chosen| chosen.agent.foreign.is_some() || chosen.agent.id() == wrapper::NAME);
+    let Some(Chosen { agent, why, .. }) = chosen else {
+        return Err(UserError::usage(
+            "there is nothing to take over here: no other loop's configuration names an agent",
+        )
+        .hint("`PLATFORM_DRIVER` in `.ralphrc`, `AGENT` in `config` and `claude_command` in `.ralphex/config` do"));
+    };
+    let mut taken = foreign::layer(&agent, workspace)?.over(wrapper::taken_over(workspace));
+    // What the contract says by itself goes on holding without being written down.
+    taken.keep_from_files();
+    let (name, what) = match &agent.foreign {
+        Some(foreign) => (format!("{}:{}", foreign.contract.word(), agent.id()), foreign.contract.word()),
+        None => (wrapper::NAME.to_owned(), "command that speaks Claude"),
+    };
+    let told = format!("the agent is the {what} `{}`, {why}", agent.id());
+    Ok((name, why, told, taken))
 }
 
 /// A file that is whole or not there: a torn one would stop every run.

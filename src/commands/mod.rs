@@ -30,10 +30,12 @@ mod run;
 mod runs;
 mod schema;
 mod show;
+mod showing;
 mod stats;
 mod steer;
 mod translate;
 mod trust;
+mod tui;
 mod wrapper;
 
 use std::process::ExitCode;
@@ -64,6 +66,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Runs(args) => runs::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Tui(args) => tui::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Stats(args) => stats::run(&args),

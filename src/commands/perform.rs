@@ -5,22 +5,21 @@ use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use super::clean;
 use super::converse;
-use super::looks::line_view;
-use super::runtime;
-use crate::cli::{Looks, Output};
+use super::showing::{Show, Showing};
+use super::tui::answered;
+use super::{resume, runtime};
+use crate::cli::ViewLooks;
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
-use crate::run::{Memory, Plan, Recorder, run as run_loop};
-use crate::ui::{Feed, JsonView, Shown, View};
-
-/// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
-const LAST_LINES: Duration = Duration::from_secs(60);
+use crate::run::notify::Notifier;
+use crate::run::{Keys, Memory, Observer, Plan, Recorder, run as run_loop};
+use crate::ui::Shown;
+use crate::ui::tui::Left;
 
 /// The store of a working directory, locked for one run.
 pub struct Stage {
@@ -79,7 +78,7 @@ impl From<&Settings> for Keeping {
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub fn play(mut self, mut stage: Stage, output: Output, looks: &Looks) -> Result<u8, UserError> {
+    pub fn play(mut self, mut stage: Stage, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(&self.plan.workspace, error);
         let holder = Holder {
             pid: std::process::id(),
@@ -94,49 +93,64 @@ impl Performance {
             UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
                 .hint("it must be a file in a directory that you may write to")
         })?;
-        let view: Box<dyn View> = match output {
-            Output::Lines => Box::new(line_view(looks)),
-            Output::Json => Box::new(JsonView::new(std::io::stdout())),
-        };
-        let feed = Feed::start_at(view, self.directory.journal(), self.journal.length())
-            .map_err(|error| UserError::failed(format!("cannot start the view: {error}")))?;
-        let feed = Rc::new(RefCell::new(feed));
-        let observer = Rc::clone(&feed);
-        let observer = Box::new(move |appended| observer.borrow_mut().send(appended));
+        if show == Show::Screen {
+            self.plan.keys = Keys::Leave;
+        }
+        let (showing, observer) =
+            Showing::start(show, looks, &self.plan.notify, &stage.store, &self.directory, &self.journal)?;
+        let notifier = Rc::new(RefCell::new(Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone())));
+        let observer = watched(observer, Rc::clone(&notifier));
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
         recorder = recorder.with_copy(copy);
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }
-        let finished = runtime()?.block_on(run_loop(&plan, &directory, &mut recorder, memory));
+        let runtime = runtime()?;
+        let finished = runtime.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
-        let handlers = process::restore_signals();
-        let mut stderr = std::io::stderr();
-        if let Some(feed) = Rc::into_inner(feed)
-            && feed.into_inner().finish(LAST_LINES) == Shown::InPart
-        {
+        let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
+        let mut warnings = Vec::new();
+        let (showing, shown) = showing.over(interrupt);
+        if shown == Shown::InPart {
             let place = directory.path.display();
-            let _ =
-                writeln!(stderr, "warning: not everything could be shown; everything that happened is in `{place}`");
+            warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
+        let wrong = Rc::into_inner(notifier).map(|notifier| runtime.block_on(notifier.into_inner().finish()));
+        warnings.extend(wrong.into_iter().flatten().map(|message| format!("a notice did not arrive: {message}")));
         if keeping.compress
             && let Err(error) = raw::pack(&directory.raw())
         {
-            let _ = writeln!(stderr, "warning: cannot pack the raw files: {}", io_reason(&error));
+            warnings.push(format!("cannot pack the raw files: {}", io_reason(&error)));
         }
         if let Some(keep) = keeping.runs
             && let Err(error) = clean::retain(&stage.store, &directory.id, keep)
         {
-            let _ = writeln!(stderr, "warning: {}", error.message);
+            warnings.push(error.message);
+        }
+        drop(stage);
+        let left = showing.close();
+        let mut stderr = std::io::stderr();
+        for warning in warnings {
+            let _ = writeln!(stderr, "warning: {warning}");
         }
         let finished = finished?;
-        drop(stage);
-        match finished.interrupt {
-            Some(interrupt) => process::die_by(interrupt.number()),
-            None => converse::end(finished.outcome.exit_code(), &directory, output, looks, handlers),
+        match (finished.interrupt, left) {
+            (Some(interrupt), _) => process::die_by(interrupt.number()),
+            (None, Some(Left::Signal(number))) => process::die_by(number),
+            (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, looks)),
+            (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
+            (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks),
         }
     }
+}
+
+/// Who is told about records: what shows them, and who calls somebody because of them.
+fn watched(mut shown: Observer, notifier: Rc<RefCell<Notifier>>) -> Observer {
+    Box::new(move |appended| {
+        notifier.borrow_mut().see(&appended.record);
+        shown(appended);
+    })
 }
 
 /// The directory cannot hold a journal.

@@ -18,6 +18,7 @@ use crate::process::{self, Clocks};
 use crate::run::decide::Policy;
 use crate::run::hats::Hats;
 use crate::run::mode::Mode;
+use crate::run::notify::Notify;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
 use crate::run::{Filter, Keys, LeftBehind, Plan, Screen, Worker, sessions, start_error};
@@ -93,6 +94,13 @@ pub fn plan_from(
     for check in &settings.verify.value {
         notices.push(format!("a claim to be done is checked by `{}` (from {})", check.command, settings.verify.origin));
     }
+    if let Some(command) = &settings.notify_command.value {
+        notices.push(format!(
+            "somebody is told by the command `{}` (from {})",
+            command.0.join(" "),
+            settings.notify_command.origin
+        ));
+    }
     let mut crew = vec![first];
     let substitutes = settings.fallback.value.len();
     for name in settings.fallback.value.clone() {
@@ -136,6 +144,7 @@ pub fn plan_from(
         plan_file: settings.plan_file.value.clone(),
         allowed_paths: settings.allowed_paths.value.clone(),
         events_file: settings.events_file.value.clone(),
+        keeps_trees: settings.keep_trees.value,
         session: match settings.session.value {
             SessionChoice::Fresh => sessions::Policy::Fresh,
             SessionChoice::Resume => resuming(&settings, None),
@@ -143,6 +152,12 @@ pub fn plan_from(
         },
         hats: Hats { hats: settings.hats.value.0.clone(), starting_event: settings.starting_event.value.clone() },
         pricing: settings.pricing.value.clone(),
+        notify: Notify {
+            on: settings.notify_on.value.clone(),
+            command: settings.notify_command.value.clone().map(|command| command.0),
+            terminal: settings.notify_terminal.value,
+            webhook: settings.notify_webhook.value.clone().map(|address| address.0.trim().to_owned()),
+        },
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };

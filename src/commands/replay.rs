@@ -6,14 +6,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::find::{Here, shown, unreadable};
-use super::looks::line_view;
+use super::looks::{Tense, line_view};
 use crate::cli::Output;
 use crate::cli::history::Replay;
 use crate::error::UserError;
 use crate::event::{Event, Stream};
 use crate::journal::{Body, Fact, Reader, Record, RunDirectory, raw};
 use crate::process::Lines;
-use crate::transcript::{Adapter, Choice, Context, PLAIN, Selected, auto, select};
+use crate::transcript::{Adapter, Choice, Context, PLAIN, Screen, Selected, auto, select};
 use crate::ui::{JsonView, View};
 
 /// No pause is longer: nobody wants to watch an agent think.
@@ -27,7 +27,7 @@ pub fn run(args: &Replay) -> Result<u8, UserError> {
     let here = Here::find()?;
     let run = here.run(args.id.as_deref())?;
     let view: Box<dyn View> = match args.output {
-        Output::Lines => Box::new(line_view(&args.looks)),
+        Output::Lines => Box::new(line_view(&args.looks, if args.no_delay { Tense::Past } else { Tense::Present })),
         Output::Json => Box::new(JsonView::new(io::BufWriter::with_capacity(256 * 1024, io::stdout()))),
     };
     let pace = if args.no_delay { Pace::AtOnce } else { Pace::Times(args.speed) };
@@ -48,7 +48,7 @@ pub fn run(args: &Replay) -> Result<u8, UserError> {
             }
         }
     }
-    shown(player.view.flush())
+    shown(player.view.close())
 }
 
 /// How fast.
@@ -102,10 +102,9 @@ impl Again<'_> {
         match &record.body {
             Body::Loop(Fact::RunStart { transcript, .. }) => self.transcript = Some(Choice::from(transcript.as_str())),
             Body::Agent { iteration, from: Stream::Stdout, .. } if self.left == Some(*iteration) => return Ok(()),
-            Body::Loop(Fact::IterationStart { iteration, .. }) => {
-                let iteration = *iteration;
+            Body::Loop(Fact::IterationStart { iteration, terminal, .. }) => {
                 player.record(record)?;
-                return self.read(iteration, record.at, player);
+                return self.read(*iteration, *terminal, record.at, player);
             }
             _ => {}
         }
@@ -113,7 +112,13 @@ impl Again<'_> {
     }
 
     /// Shows what today's adapter makes of an iteration.
-    fn read(&mut self, iteration: u32, at: Timestamp, player: &mut Player) -> io::Result<()> {
+    fn read(
+        &mut self,
+        iteration: u32,
+        terminal: Option<(u16, u16)>,
+        at: Timestamp,
+        player: &mut Player,
+    ) -> io::Result<()> {
         let choice = self.transcript.clone().unwrap_or(Choice::Auto);
         let context = Context {
             prompts: std::fs::read_to_string(self.run.prompt(iteration)).into_iter().collect(),
@@ -130,6 +135,7 @@ impl Again<'_> {
         self.left = Some(iteration);
         let mut input = raw::open(&file.path)?;
         let mut lines = Lines::default();
+        let mut screen = terminal.map(|(rows, columns)| Screen::new(rows, columns));
         let mut events = Vec::new();
         let show = |events: &mut Vec<Event>, player: &mut Player| {
             events.drain(..).try_for_each(|event| {
@@ -143,9 +149,21 @@ impl Again<'_> {
                 break;
             }
             let length = bytes.len();
-            lines.push(bytes, |line| adapter.line(line, &mut events));
+            match &mut screen {
+                None => lines.push(bytes, |line| adapter.line(line, &mut events)),
+                Some(screen) => {
+                    let mut clean = Vec::with_capacity(length);
+                    screen.push(bytes, &mut clean);
+                    lines.push(&clean, |line| adapter.line(line, &mut events));
+                }
+            }
             io::BufRead::consume(&mut input, length);
             show(&mut events, player)?;
+        }
+        if let Some(screen) = &mut screen {
+            let mut clean = Vec::new();
+            screen.finish(&mut clean);
+            lines.push(&clean, |line| adapter.line(line, &mut events));
         }
         lines.finish(|line| adapter.line(line, &mut events));
         adapter.end(None, &mut events);

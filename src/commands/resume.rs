@@ -7,6 +7,7 @@ use super::perform::{Keeping, Performance, Stage};
 use super::planning::{Planned, Task, arguments, flags, plan_from};
 use super::run::working_directory;
 use super::runtime;
+use super::showing::Show;
 use crate::cli::Output;
 use crate::cli::history::{Answer, Resume};
 use crate::config;
@@ -33,7 +34,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
     send(&run, &Control::Answer { words }).map_err(|error| {
         UserError::failed(format!("cannot write to `{}`: {}", run.path.display(), io_reason(&error)))
     })?;
-    let Answer { looks, .. } = args;
+    let Answer { looks, tui, .. } = args;
     self::run(&Resume {
         id: Some(run.id),
         max_iterations: None,
@@ -41,6 +42,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
         max_cost: None,
         force: false,
         output: Output::Lines,
+        tui,
         looks,
     })
 }
@@ -48,6 +50,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
 /// Goes on with a run.
 pub fn run(args: &Resume) -> Result<u8, UserError> {
     let workspace = working_directory()?;
+    let show = Show::wanted(args.tui, args.output)?;
     process::protect(process::own_program());
     let run = Here::find()?.run(args.id.as_deref())?;
     let broken = |error: &std::io::Error| {
@@ -90,7 +93,7 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
     plan.notices.push(format!("resumed after {} iterations", memory.state.iterations));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, args.output, &args.looks)
+    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, show, &args.looks)
 }
 
 fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
@@ -105,7 +108,7 @@ fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
         return Err(UserError::usage(format!("the run `{}` was made by a newer ralph ({})", run.id, summary.ralph))
             .hint("update ralph; this one can only show it"));
     }
-    if summary.end.as_ref().is_some_and(|end| end.outcome == Outcome::Complete) {
+    if summary.outcome() == Some(Outcome::Complete) {
         return Err(UserError::usage(format!("the run `{}` is complete", run.id)).hint("start a new one: `ralph run`"));
     }
     Ok(())
@@ -113,8 +116,20 @@ fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
 
 /// The working directory must still be what the run left behind, or come after it.
 fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<(), UserError> {
+    let branch = summary.receipts().filter_map(|receipt| receipt.branch.clone()).last();
     let Some(left) = summary.receipts().filter_map(|receipt| receipt.head_after.clone()).last() else { return Ok(()) };
     let runtime = runtime()?;
+    let here = runtime.block_on(git(workspace, &["symbolic-ref", "--quiet", "--short", "HEAD"]));
+    let here = here.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    if let (Some(left), Some(here)) = (&branch, &here)
+        && left != here
+    {
+        return Err(UserError::usage(format!(
+            "the working directory is on another branch: the run `{}` left `{left}`, now it is on `{here}`",
+            run.id
+        ))
+        .hint(format!("go back with `git switch {left}`, or go on here with `--force`")));
+    }
     let now = runtime.block_on(git(workspace, &["rev-parse", "--verify", "--quiet", "HEAD"]));
     let now = now.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
     let follows = now.as_ref() == Some(&left)

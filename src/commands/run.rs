@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::dry_run;
 use super::perform::{Keeping, Performance, Stage, unusable};
 use super::planning::{Planned, plan};
+use super::showing::Show;
 use crate::cli::Run;
 use crate::config;
 use crate::error::{UserError, io_reason};
@@ -18,6 +19,7 @@ use crate::run::prompt::Source;
 /// Runs the loop and gives its exit code.
 pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let workspace = working_directory()?;
+    let show = Show::wanted(args.tui, args.output)?;
     // Looking for agents already starts some.
     process::protect(process::own_program());
     let planned = plan(args, mode, workspace)?;
@@ -52,7 +54,7 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory, journal, summary, memory, keeping }.play(stage, args.output, &args.looks)
+    Performance { plan, directory, journal, summary, memory, keeping }.play(stage, show, &args.looks)
 }
 
 /// Where the user is.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::choose::Chosen;
 use crate::agent::{Agent, By, Options, PromptForm, definition};
-use crate::config::{Layer, Origin, PromptMode, Setting, Settings, ralphex};
+use crate::config::{Layer, Origin, Program, PromptMode, Setting, Settings, ralphex};
 use crate::error::UserError;
 use crate::signals::promise::OF_SOME_RUNS;
 
@@ -62,6 +62,18 @@ fn agent(program: &str, args: Vec<String>, settings: &Settings, options: Options
     definition.arguments.model = vec!["--model".to_owned(), "{model}".to_owned()];
     definition.arguments.effort = vec!["--effort".to_owned(), "{effort}".to_owned()];
     Agent { program: program.into(), leading: args, definition, options, foreign: None }
+}
+
+/// What the configuration of its own loop says, as settings.
+pub fn taken_over(workspace: &Path) -> Layer {
+    let Ok(text) = std::fs::read_to_string(workspace.join(CONFIG)) else { return Layer::default() };
+    let read = ralphex::parse(&text);
+    let place = |line: usize| Origin::File { path: CONFIG.into(), line };
+    Layer {
+        command: read.command.map(|(program, line)| Setting::new(Some(Program(program)), place(line))),
+        args: read.args.map(|(args, line)| Setting::new(ralphex::split(&args), place(line))),
+        ..Layer::default()
+    }
 }
 
 /// What holds for such a run unless the user says otherwise.

@@ -35,14 +35,18 @@ pub fn effective(settings: &Settings, adapters: &[(String, Adapter)]) -> String 
     text
 }
 
-/// A `ralph.yml` to begin with: every key with what it is for, all but the agent as comments.
-pub fn template(agent: &str, remark: &str) -> String {
+/// A `ralph.yml` to begin with: every key with what it is for, all but the agent and what is taken over as comments.
+pub fn template(agent: &str, remark: &str, taken: &Layer) -> String {
+    let rows = taken.rows();
     let keys = layout("", 0, &|key, name, depth| {
         let margin = "  ".repeat(depth);
         let sentence = format!("{margin}# {}\n", key.doc());
         match key.path {
             "cli.backend" => format!("{sentence}{margin}{name}: {agent}  # {remark}\n"),
-            _ => format!("{sentence}{margin}# {name}:{}\n", default_of(key)),
+            path => match rows.iter().find(|row| row.key.path == path) {
+                Some(row) => sentence + &entry(depth, name, &row.written, Some(&row.origin.to_string())),
+                None => format!("{sentence}{margin}# {name}:{}\n", default_of(key)),
+            },
         }
     });
     let adapter =
@@ -52,7 +56,7 @@ pub fn template(agent: &str, remark: &str) -> String {
          # What stands behind a `#` is the default; take the `#` away to change it.\n\n{keys}\n\
          # What holds for one agent only, by its name; `ralph agents` shows the names.\n# {SECTION}:\n\
          #   {}:\n{}",
-        if agent == "auto" { "claude" } else { agent },
+        if agent == "auto" || agent.contains(':') { "claude" } else { agent },
         adapter.collect::<String>(),
     )
 }

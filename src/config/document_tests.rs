@@ -39,7 +39,8 @@ pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
 hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\"}}
 transcript: {command: 'my-filter \"a b\"'}
 limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
-journal: {raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl}
+notify: {on: [failed], command: 'my-bell \"a b\"', webhook: 'http://localhost/x', terminal: false}
+journal: {raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_trees: false}
 adapters:
   codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], env: {A: 'on'}, partial: true}
   amp: {}
@@ -88,7 +89,7 @@ fn every_value_is_printed_with_its_origin() {
 
 #[test]
 fn the_file_to_begin_with_changes_nothing_but_the_agent() {
-    let text = template("codex", "found");
+    let text = template("codex", "found", &Layer::default());
     let file = read_text(Path::new("ralph.yml"), &text).unwrap();
     assert_eq!(file.warnings, Vec::<String>::new(), "{text}");
     let said: Vec<_> = file.layer.rows().into_iter().map(|row| (row.key.path, row.shown)).collect();
@@ -98,7 +99,7 @@ fn the_file_to_begin_with_changes_nothing_but_the_agent() {
 
 #[test]
 fn the_file_to_begin_with_is_still_right_when_every_hash_is_taken_away() {
-    let uncommented: String = template("codex", "found")
+    let uncommented: String = template("codex", "found", &Layer::default())
         .lines()
         .filter(|line| !line.contains("  # ") || line.contains("backend:"))
         .map(|line| match line.trim_start().strip_prefix("# ") {

@@ -11,8 +11,11 @@ use crate::nearest::nearest;
 use crate::run::budget::{Price, Pricing};
 use crate::run::decide::Permission;
 use crate::run::hats::Hat;
+use crate::run::notify::Moment;
 use crate::run::verify::{Check, DEFAULT_TIMEOUT};
 use crate::yaml::{Node, Value};
+
+words! { Moment { "complete" => Complete, "failed" => Failed, "blocked" => Blocked, "waiting" => Waiting } }
 
 words! { Permission { "continue" => Continue, "halt" => Halt, "threshold" => Threshold } }
 

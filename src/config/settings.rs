@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::command::{Program, PromptMode};
+use super::command::{CommandLine, Program, PromptMode};
 use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
 use super::origin::{Origin, Setting};
 use super::table::layer;
@@ -13,6 +13,7 @@ use super::trust::Trust;
 use super::value::{OneLine, RawBytes};
 use crate::run::budget::Pricing;
 use crate::run::decide::Permission;
+use crate::run::notify::Moment;
 use crate::run::verify::Check;
 use crate::signals::promise::Match;
 use crate::transcript::Choice;
@@ -132,12 +133,22 @@ settings! {
     "limits.calls_per_hour" calls_per_hour: Option<u32> = None;
     /// The longest line that is handed on in one part, in bytes.
     "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
+    /// When somebody is told: on `complete`, `failed`, `blocked` and `waiting` (for a limit to pass).
+    "notify.on" notify_on: Vec<Moment> = Moment::ALL.to_vec();
+    /// A command that tells somebody; it gets the notice in `RALPH_NOTICE` and `RALPH_REASON`, and as JSON on standard input.
+    "notify.command" notify_command: Option<CommandLine> = None;
+    /// An address that the notice is sent to, as JSON; `https` needs `curl`.
+    "notify.webhook" notify_webhook: Option<OneLine> = None;
+    /// Whether the terminal rings, and shows a notice of the desktop where it can.
+    "notify.terminal" notify_terminal: bool = true;
     /// Whether the raw files of a run are kept `redacted`, without secrets, or `exact`, byte for byte.
     "journal.raw" raw: RawBytes = RawBytes::Redacted;
     /// Whether large raw files are packed with zstd when the run ends.
     "journal.compress" compress: bool = true;
     /// How many runs are kept, the newest; older ones that are over are removed when a run ends. Unset: all.
     "journal.keep_runs" keep_runs: Option<u32> = None;
+    /// Whether work that nobody committed is kept with the run, so that `ralph diff` can show it. In a git repository, up to 64 MB an iteration; the repository itself is not touched.
+    "journal.keep_trees" keep_trees: bool = true;
     /// A file that gets a copy of what agents say and publish, as canonical events, one JSON object a line: such as `.agent/events.jsonl`. Unset: none.
     "journal.events_file" events_file: Option<PathBuf> = None;
 }

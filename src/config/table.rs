@@ -90,6 +90,13 @@ macro_rules! layer {
                 Self { $($field: self.$field.or(lower.$field),)* }
             }
 
+            /// Forgets what no file says.
+            pub fn keep_from_files(&mut self) {
+                $(if !self.$field.as_ref().is_some_and(|setting| matches!(setting.origin, $crate::config::Origin::File { .. })) {
+                    self.$field = None;
+                })*
+            }
+
             /// What is said, key by key.
             pub fn rows(&self) -> Vec<$crate::config::table::Row<'_>> {
                 let rows = [$(self.$field.as_ref().map(|setting| (

@@ -77,6 +77,9 @@ pub enum Fact {
         max_iterations: u32,
         /// The most time.
         max_seconds: Option<u64>,
+        /// The most money.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_cost_usd: Option<f64>,
     },
     /// An iteration begins.
     IterationStart {
@@ -97,6 +100,9 @@ pub enum Fact {
         /// The session it goes on with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resumes: Option<String>,
+        /// The rows and columns of the agent's terminal, when it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        terminal: Option<(u16, u16)>,
         /// True when a display of the agent's own is shown instead of its events.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         display: bool,
@@ -131,6 +137,9 @@ pub enum Fact {
         /// How long to wait before the next iteration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
+        /// How the run ends, when it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome>,
         /// Everything that a run needs to go on from here, in a form that only the loop reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<serde_json::Value>,

@@ -99,6 +99,16 @@ pub enum Link {
     Pty(Size),
 }
 
+impl Link {
+    /// The size of the terminal, where there is one.
+    pub const fn size(self) -> Option<Size> {
+        match self {
+            Self::Pipe => None,
+            Self::Pty(size) => Some(size),
+        }
+    }
+}
+
 /// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {

@@ -134,6 +134,10 @@ impl Iteration<'_> {
         let output = Raw::stdout(&self.raw, self.number);
         let (mut filter, mut display) = readers(self.transcript, self.display, self.workspace, &output)?;
         let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
+        let terminal = self.invocation.link.size();
+        if let Some(size) = terminal {
+            reading = reading.on_terminal(size);
+        }
         let left_running = self.invocation.leave_running;
         let mut process =
             process::start(self.invocation, self.clocks).map_err(|error| super::explain::start_error(&error))?;
@@ -143,6 +147,7 @@ impl Iteration<'_> {
             pid: Some(process.pid()),
             prompt_bytes: self.prompt_bytes,
             display: display.is_some(),
+            terminal: terminal.map(|size| (size.rows, size.columns)),
             agent: Some(self.agent.to_owned()),
             hat: self.hat.clone(),
             resumes: self.resumes.clone(),
@@ -188,8 +193,12 @@ impl Iteration<'_> {
                 }
                 Next::Came(Came::Retry) => {}
                 Next::Came(Came::Suspend) => suspended += suspend(&mut process),
-                // A terminal that is gone meanwhile needs no size.
-                Next::Came(Came::Resized) => drop(process.resize(process::terminal_size())),
+                Next::Came(Came::Resized) => {
+                    let size = process::terminal_size();
+                    // A terminal that is gone meanwhile needs no size.
+                    let _ = process.resize(size);
+                    reading.resize(size);
+                }
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;
                     let unix_signal = interrupt.name().to_owned();

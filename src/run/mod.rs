@@ -18,6 +18,7 @@ mod iteration;
 mod judge;
 mod memory;
 pub mod mode;
+pub mod notify;
 mod paths;
 mod plan;
 mod progress;
@@ -26,6 +27,7 @@ mod reading;
 mod recorder;
 mod resume;
 pub mod sessions;
+mod shelf;
 pub mod verify;
 
 pub use coordinator::{Finished, run};
@@ -34,10 +36,12 @@ pub use filter::Filter;
 pub use interrupt::{Action, Came, Interrupt, Interrupts};
 pub use judge::how_it_ended;
 pub use memory::Memory;
+pub use notify::webhook::post;
 pub use plan::{Keys, LeftBehind, Plan, Screen, Worker};
 pub use progress::git;
 pub use recorder::{Observer, Recorder};
 pub use resume::memory_of;
+pub use shelf::environment as shelf_environment;
 
 use crate::error::exit_code;
 use crate::journal::Outcome;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::budget::Pricing;
 use super::decide::Policy;
 use super::hats::Hats;
+use super::notify::Notify;
 use super::prompt::{LoopContext, Source, compose};
 use super::sessions;
 use super::verify::Check;
@@ -49,12 +50,16 @@ pub struct Plan {
     pub allowed_paths: Vec<String>,
     /// A file of ours that is no progress.
     pub events_file: Option<PathBuf>,
+    /// Whether the working directory of each iteration is kept, for looking at it later.
+    pub keeps_trees: bool,
     /// Whether sessions go on.
     pub session: sessions::Policy,
     /// Roles, when there are any.
     pub hats: Hats,
     /// The user's own prices.
     pub pricing: Pricing,
+    /// Who is told when somebody is wanted.
+    pub notify: Notify,
     /// The most starts of an agent in an hour.
     pub calls_per_hour: Option<u32>,
 }

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 
 use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Tag, Usage};
 use crate::journal::receipt::Filled;
-use crate::process::{Exit, Line, Lines};
+use crate::process::{Exit, Line, Lines, Size};
 use crate::signals::promise::{Heard, Rule, Watch};
 use crate::signals::stall::Stall;
 use crate::signals::status_block::{self, StatusBlock};
-use crate::transcript::{Adapter, Context, PLAIN, RTF1, Selected, auto};
+use crate::transcript::{Adapter, Context, PLAIN, RTF1, Screen, Selected, auto};
 
 /// More plain lines than this in one burst are a flood.
 const FLOOD_LINES: usize = 64;
@@ -99,6 +99,8 @@ pub struct Reading {
     line_cap: usize,
     stdout: Lines,
     stderr: Lines,
+    /// What standard output is drawn on, where it is a terminal.
+    screen: Option<Screen>,
     /// Everything counted so far.
     pub tally: Tally,
 }
@@ -122,7 +124,22 @@ impl Reading {
             line_cap,
             stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
             stderr: Lines::default(),
+            screen: None,
             tally: Tally::default(),
+        }
+    }
+
+    /// The output is what a terminal of this size was told, and may be drawn.
+    #[must_use]
+    pub fn on_terminal(mut self, size: Size) -> Self {
+        self.screen = Some(Screen::new(size.rows, size.columns));
+        self
+    }
+
+    /// The terminal has another size.
+    pub fn resize(&mut self, size: Size) {
+        if let Some(screen) = &mut self.screen {
+            screen.resize(size.rows, size.columns);
         }
     }
 
@@ -135,7 +152,14 @@ impl Reading {
     pub fn push(&mut self, from: Stream, bytes: &[u8], out: &mut Vec<Event>) {
         let first = out.len();
         match from {
-            Stream::Stdout => self.stdout.push(bytes, |line| self.adapter.line(line, out)),
+            Stream::Stdout => match &mut self.screen {
+                None => self.stdout.push(bytes, |line| self.adapter.line(line, out)),
+                Some(screen) => {
+                    let mut clean = Vec::with_capacity(bytes.len());
+                    screen.push(bytes, &mut clean);
+                    self.stdout.push(&clean, |line| self.adapter.line(line, out));
+                }
+            },
             Stream::Stderr => {
                 let tally = &mut self.tally;
                 self.stderr.push(bytes, |line| {
@@ -164,6 +188,11 @@ impl Reading {
     pub fn finish(&mut self, exit: Option<Exit>) -> [(Stream, Vec<Event>); 3] {
         let turn_end = self.tally.turn_end.clone();
         let mut rest = [(Stream::Stdout, Vec::new()), (Stream::Stderr, Vec::new()), (Stream::Stdout, Vec::new())];
+        if let Some(mut screen) = self.screen.take() {
+            let mut clean = Vec::new();
+            screen.finish(&mut clean);
+            self.stdout.push(&clean, |line| self.adapter.line(line, &mut rest[0].1));
+        }
         self.stdout.finish(|line| self.adapter.line(line, &mut rest[0].1));
         self.stderr.finish(|line| {
             self.tally.keep(line);

@@ -27,6 +27,7 @@ mod plan;
 mod qwen;
 pub mod reset;
 mod rtf1;
+mod screen;
 mod select;
 mod shape;
 mod tail;
@@ -43,6 +44,7 @@ pub use ansi::strip as strip_ansi;
 pub use auto::auto;
 pub use plain::DIALECT as PLAIN;
 pub use rtf1::{DIALECT as RTF1, SENTINEL};
+pub use screen::Screen;
 pub use select::{Choice, Selected, UnknownDialect, named, names, select};
 
 /// Reads one dialect.

@@ -24,6 +24,7 @@ impl Claude {
                 }
             }
             Some("init") => {
+                self.introduced = true;
                 self.exact = line.emitter.0.as_deref() == Some("ralph");
                 session(line.session_id.as_ref(), turn);
                 turn.model(without_context_suffix(line.model.0.as_deref().unwrap_or_default()));

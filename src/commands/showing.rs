@@ -1,0 +1,203 @@
+//! What shows a run under way: lines, JSON, or the full screen. It must never hold up the run.
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::looks::{Tense, line_view, looks};
+use super::tui::Steering;
+use crate::cli::{Output, ViewLooks};
+use crate::error::UserError;
+use crate::journal::{Journal, Reader, RunDirectory, Store};
+use crate::process;
+use crate::run::notify::Notify;
+use crate::run::{Interrupt, Observer};
+use crate::ui::tui::{self, Left, Owner, Remote};
+use crate::ui::{self, Feed, JsonView, Shown, View};
+
+/// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
+const LAST_LINES: Duration = Duration::from_secs(60);
+/// How long a full screen may take to give the terminal back.
+const GIVE_BACK: Duration = Duration::from_secs(5);
+/// How often is looked for more lines.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How a run is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// Printed.
+    As(Output),
+    /// On the whole screen.
+    Screen,
+}
+
+impl Show {
+    /// What the flags say. A full screen needs a terminal on both sides.
+    pub fn wanted(tui: bool, output: Output) -> Result<Self, UserError> {
+        if !tui {
+            return Ok(Self::As(output));
+        }
+        needs_terminal("--tui").map(|()| Self::Screen)
+    }
+}
+
+/// A full screen needs keys to read and a screen to draw on.
+pub fn needs_terminal(what: &str) -> Result<(), UserError> {
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return Ok(());
+    }
+    Err(UserError::usage(format!("`{what}` needs a terminal for its keys and its screen"))
+        .hint("leave it out: lines are shown everywhere; `ralph tui` opens the run later, from any terminal"))
+}
+
+/// What shows the run under way.
+pub enum Showing {
+    /// Records come as they are written.
+    Printed(Rc<RefCell<Feed>>),
+    /// It reads the journal.
+    Screen(FullScreen),
+    /// Everything was printed; what was done about Unix signals until then.
+    Closed,
+}
+
+impl Showing {
+    /// Starts it; and who is to be told about records.
+    pub fn start(
+        show: Show,
+        looks: &ViewLooks,
+        notify: &Notify,
+        store: &Store,
+        directory: &RunDirectory,
+        journal: &Journal,
+    ) -> Result<(Self, Observer), UserError> {
+        let unable = |error: io::Error| UserError::failed(format!("cannot start the view: {error}"));
+        let view: Box<dyn View> = match show {
+            Show::Screen => {
+                let screen = FullScreen::open(store, directory, looks).map_err(unable)?;
+                return Ok((Self::Screen(screen), Box::new(|_| {})));
+            }
+            Show::As(Output::Lines) if notify.terminal => Box::new(line_view(looks, Tense::Present)),
+            Show::As(Output::Lines) => Box::new(line_view(looks, Tense::Present).silent()),
+            Show::As(Output::Json) => Box::new(JsonView::new(io::stdout())),
+        };
+        let feed = Feed::start_at(view, directory.journal(), journal.length()).map_err(unable)?;
+        let feed = Rc::new(RefCell::new(feed));
+        let told = Rc::clone(&feed);
+        Ok((Self::Printed(feed), Box::new(move |appended| told.borrow_mut().send(appended))))
+    }
+
+    /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.
+    pub fn over(self, interrupt: Option<Interrupt>) -> (Self, Shown) {
+        match self {
+            Self::Printed(feed) => {
+                // Nothing is left that would need care: Ctrl-C may end a view that stands still.
+                process::restore_signals();
+                let shown = Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES));
+                (Self::Closed, shown)
+            }
+            Self::Screen(screen) => {
+                screen.over.store(true, Ordering::SeqCst);
+                if interrupt.is_some() {
+                    screen.remote.close();
+                }
+                let screen = FullScreen { in_a_hurry: interrupt.is_some(), ..screen };
+                (Self::Screen(screen), Shown::InFull)
+            }
+            Self::Closed => (self, Shown::InFull),
+        }
+    }
+
+    /// Waits until a full screen was left, and says how.
+    pub fn close(self) -> Option<Left> {
+        let Self::Screen(screen) = self else { return None };
+        let left = screen.wait();
+        process::restore_signals();
+        left.or(Some(Left::Closed))
+    }
+}
+
+/// The full screen in a thread of its own.
+pub struct FullScreen {
+    remote: Remote,
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<io::Result<Left>>,
+    in_a_hurry: bool,
+}
+
+impl FullScreen {
+    fn open(store: &Store, directory: &RunDirectory, looks: &ViewLooks) -> io::Result<Self> {
+        let ui::Looks { palette, glyphs, .. } = self::looks(looks.looks);
+        let options = tui::Options {
+            directory: directory.clone(),
+            palette,
+            glyphs,
+            owner: Owner::This,
+            hands: Box::new(Steering::new(store, directory, Owner::This)),
+        };
+        let (remote, over) = (Remote::default(), Arc::new(AtomicBool::new(false)));
+        let lines = Lines {
+            journal: directory.journal(),
+            view: Box::new(line_view(looks, Tense::Present)),
+            over: Arc::clone(&over),
+        };
+        let told = remote.clone();
+        let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
+            let seen = tui::show(options, &told)?;
+            lines.show(seen.from)?;
+            Ok(seen.left)
+        })?;
+        Ok(Self { remote, over, thread, in_a_hurry: false })
+    }
+
+    fn wait(self) -> Option<Left> {
+        let start = Instant::now();
+        while self.in_a_hurry && !self.thread.is_finished() {
+            if start.elapsed() > GIVE_BACK {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.thread.join().ok()?.ok()
+    }
+}
+
+/// What is printed when the full screen is closed: how the run ended, or, while it goes on, what happens.
+struct Lines {
+    journal: PathBuf,
+    view: Box<dyn View>,
+    over: Arc<AtomicBool>,
+}
+
+impl Lines {
+    fn show(mut self, from: u64) -> io::Result<()> {
+        if let Some(Ok(first)) = Reader::open(&self.journal, 0)?.read()? {
+            self.view.record(&first)?;
+        }
+        let mut reader = Reader::open(&self.journal, from)?;
+        let mut told = Instant::now();
+        loop {
+            // Asked before reading: what was written last is read then, too.
+            let over = self.over.load(Ordering::SeqCst);
+            while let Some(record) = reader.read()? {
+                if let Ok(record) = record {
+                    self.view.record(&record)?;
+                    told = Instant::now();
+                }
+            }
+            self.view.flush()?;
+            if over {
+                return self.view.close();
+            }
+            if told.elapsed() >= Duration::from_secs(1) {
+                self.view.tick()?;
+                told = Instant::now();
+            }
+            std::thread::sleep(EVERY);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Tells a person who looks elsewhere that a run is over, blocked or waiting: by a command of theirs, or by a web request.
+//!
+//! It sees records, after secrets were taken out of them. It must never hold the run, and never fail it.
+
+pub mod webhook;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
+
+use crate::event::FailureClass;
+use crate::journal::{Body, Fact, Outcome, Record};
+use crate::process::{self, Invocation, RUN_ID, Stdin};
+
+/// Nobody waits longer for a notice.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A wait of this length is worth a notice, whatever it is for.
+const LONG_WAIT_MS: u64 = 60_000;
+/// How much of what a command says is kept for a warning.
+const MOST_SAID: usize = 2000;
+
+/// What is worth a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The work is done.
+    Complete,
+    /// The run ended without that.
+    Failed,
+    /// The agent asks for a person.
+    Blocked,
+    /// The run waits for a limit to pass.
+    Waiting,
+}
+
+impl Moment {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Complete, Self::Failed, Self::Blocked, Self::Waiting];
+
+    /// Its name, as commands and web services hear it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Waiting => "waiting",
+        }
+    }
+
+    /// What an end of a run is. One whom a person ended is known to that person.
+    const fn of(outcome: Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Complete => Some(Self::Complete),
+            Outcome::Human => Some(Self::Blocked),
+            Outcome::Interrupted => None,
+            Outcome::Failed | Outcome::AgentUnusable | Outcome::Limit | Outcome::NoProgress | Outcome::RateLimited => {
+                Some(Self::Failed)
+            }
+        }
+    }
+}
+
+/// Who is told what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notify {
+    /// When.
+    pub on: Vec<Moment>,
+    /// By this command.
+    pub command: Option<Vec<String>>,
+    /// By a request to this address.
+    pub webhook: Option<String>,
+    /// By the terminal itself, which is the view's part.
+    pub terminal: bool,
+}
+
+/// Watches the records of a run, and tells.
+#[derive(Debug)]
+pub struct Notifier {
+    notify: Notify,
+    workspace: PathBuf,
+    /// What is known of the run; each notice has it.
+    facts: Map<String, Value>,
+    class: Option<FailureClass>,
+    under_way: Vec<JoinHandle<Result<(), String>>>,
+}
+
+impl Notifier {
+    /// For a run in this directory.
+    pub fn new(notify: Notify, workspace: PathBuf) -> Self {
+        Self { notify, workspace, facts: Map::new(), class: None, under_way: Vec::new() }
+    }
+
+    /// Looks at a record; a notice goes its own way. Call it inside a tokio runtime.
+    pub fn see(&mut self, record: &Record) {
+        let Body::Loop(fact) = &record.body else { return };
+        match fact {
+            Fact::RunStart { run, agent, workspace, .. } => {
+                self.know(json!({"run": run, "agent": agent, "workspace": workspace}));
+            }
+            Fact::IterationStart { iteration, agent: Some(agent), .. } => {
+                self.know(json!({"iteration": iteration, "agent": agent}));
+            }
+            Fact::IterationEnd { receipt } => self.class = receipt.class,
+            Fact::Decision { reason, wait_ms: Some(wait_ms), .. }
+                if *wait_ms >= LONG_WAIT_MS || self.class == Some(FailureClass::RateLimit) =>
+            {
+                let until = record.at.checked_add(Duration::from_millis(*wait_ms)).ok().map(|until| until.to_string());
+                self.tell(Moment::Waiting, reason, json!({"wait_ms": wait_ms, "until": until}));
+            }
+            Fact::RunEnd { outcome, reason, exit_code, iterations, duration_ms, cost, question, .. } => {
+                let Some(moment) = Moment::of(*outcome) else { return };
+                let facts = json!({
+                    "outcome": outcome, "exit_code": exit_code, "iterations": iterations, "duration_ms": duration_ms,
+                    "cost_usd": cost.map(|cost| cost.usd), "question": question,
+                });
+                self.tell(moment, reason, facts);
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits for the notices that are still on their way, but not for long. Says what went wrong.
+    pub async fn finish(self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for told in self.under_way {
+            match told.await {
+                Ok(Ok(())) => {}
+                Ok(Err(message)) => wrong.push(message),
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        wrong
+    }
+
+    fn know(&mut self, facts: Value) {
+        if let Value::Object(facts) = facts {
+            self.facts.extend(facts.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+    }
+
+    fn tell(&mut self, moment: Moment, reason: &str, more: Value) {
+        if !self.notify.on.contains(&moment) {
+            return;
+        }
+        let known = self.facts.clone();
+        self.know(json!({"notice": moment.name(), "reason": reason}));
+        self.know(more);
+        let facts = std::mem::replace(&mut self.facts, known);
+        let message: Arc<[u8]> = Value::Object(facts.clone()).to_string().into_bytes().into();
+        if let Some(argv) = self.notify.command.clone() {
+            let invocation = invocation(&argv, &self.workspace, &facts, message.clone());
+            self.under_way.push(tokio::spawn(run(invocation, argv.join(" "))));
+        }
+        if let Some(address) = self.notify.webhook.clone() {
+            self.under_way.push(tokio::spawn(webhook::post(address, message)));
+        }
+    }
+}
+
+/// The user's command: the facts as variables, and all of them as JSON on its standard input.
+fn invocation(argv: &[String], workspace: &PathBuf, facts: &Map<String, Value>, message: Arc<[u8]>) -> Invocation {
+    let mut invocation = Invocation::new(argv.first().map_or("", String::as_str), workspace);
+    invocation.args = argv.iter().skip(1).map(OsString::from).collect();
+    invocation.stdin = Stdin::Bytes(message);
+    for (variable, fact) in [
+        ("RALPH_NOTICE", "notice"),
+        ("RALPH_REASON", "reason"),
+        (RUN_ID, "run"),
+        ("RALPH_AGENT", "agent"),
+        ("RALPH_WORKSPACE", "workspace"),
+        ("RALPH_EXIT_CODE", "exit_code"),
+    ] {
+        let value = facts.get(fact).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        // No variable can hold a zero byte.
+        invocation.env.set.extend(value.map(|value| (variable.into(), value.replace('\0', "").into())));
+    }
+    invocation
+}
+
+/// Runs what tells somebody.
+async fn run(invocation: Invocation, name: String) -> Result<(), String> {
+    let said = process::capture(invocation, PATIENCE, MOST_SAID).await;
+    let said = said.map_err(|error| format!("cannot run `{name}`: {error}"))?;
+    match said.exit {
+        Some(exit) if exit.success() => Ok(()),
+        Some(_) => {
+            let words = String::from_utf8_lossy(&said.stderr);
+            Err(format!("`{name}` failed: {}", words.lines().next_back().unwrap_or("it said nothing")))
+        }
+        None => Err(format!("`{name}` was stopped after {} s", PATIENCE.as_secs())),
+    }
+}
+
+#[cfg(test)]
+#[path = "notify/tests.rs"]
+mod tests;

@@ -1,0 +1,423 @@
+//! What keys and the mouse do.
+
+use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use ratatui_core::layout::{Position, Rect};
+
+use super::blocks::Folding;
+use super::input::{Input, Question, Typed};
+use super::keys::{Wish, wish};
+use super::orders::Order;
+use super::panes::{Pane, tools};
+use super::rows::boundary;
+use super::scroll::{Pages, Place};
+use super::search::{Direction, Query, Search};
+use super::state::{Side, State};
+use super::{Left, Owner};
+use crate::event::Stream;
+use crate::journal::Outcome;
+
+/// How many rows a turn of the wheel moves.
+const WHEEL: isize = 3;
+/// More is not put on the clipboard: terminals refuse it.
+const LONGEST_COPY: usize = 100 * 1024;
+
+/// What the loop around the view has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Nothing.
+    None,
+    /// Put this on the clipboard.
+    Copy(String),
+    /// Take the mouse, or let the terminal have it.
+    Mouse,
+    /// Draw everything anew.
+    Redraw,
+    /// Close the view.
+    Leave(Left),
+    /// Do what Ctrl-C does outside of a view.
+    Interrupt,
+    /// Do what Ctrl-Z does outside of a view.
+    Suspend,
+}
+
+impl State {
+    /// Takes what came from the terminal.
+    pub fn event(&mut self, event: Event) -> Deed {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.changed = true;
+                match self.input.take() {
+                    Some(input) => self.typed(input, key),
+                    None => wish(key).map_or(Deed::None, |wish| self.wish(wish)),
+                }
+            }
+            Event::Mouse(mouse) => {
+                self.mouse(mouse);
+                Deed::None
+            }
+            Event::Paste(text) => {
+                if let Some(input) = &mut self.input {
+                    input.paste(&text);
+                }
+                self.changed = true;
+                Deed::None
+            }
+            Event::Resize(..) => {
+                self.changed = true;
+                Deed::None
+            }
+            _ => Deed::None,
+        }
+    }
+
+    fn wish(&mut self, wish: Wish) -> Deed {
+        self.message = None;
+        if self.help && !matches!(wish, Wish::Interrupt | Wish::Suspend | Wish::Redraw | Wish::Mouse) {
+            return self.in_help(wish);
+        }
+        match wish {
+            Wish::Step(rows) => self.step(rows),
+            Wish::Leaf(screens) => self.leaf(screens),
+            Wish::First => self.first(),
+            Wish::Last => self.last(),
+            Wish::Side => self.front = if self.front == Side::List { Side::Pane } else { Side::List },
+            Wish::Iteration(by) => self.choose(self.selected.saturating_add_signed(by)),
+            Wish::Show(pane) => self.show(pane),
+            Wish::NextPane(by) => {
+                let count = Pane::ALL.len();
+                self.show(Pane::ALL[(self.pane.number() + count).wrapping_add_signed(by) % count]);
+            }
+            Wish::Turn => self.turn(),
+            Wish::Tools => self.fold(|folding| folding.tools = folding.tools.turned()),
+            Wish::Thinking => self.fold(|folding| folding.thinking = folding.thinking.turned()),
+            Wish::Tool(direction) => self.next_tool(direction),
+            Wish::Search => self.ask(Question::Search, ""),
+            Wish::Again(direction) => self.search_on(direction),
+            Wish::Follow => {
+                if self.follow {
+                    self.follow = false;
+                } else {
+                    self.last();
+                }
+            }
+            Wish::Copy => return self.copied(),
+            Wish::Write => {
+                let iteration = self.index.entries.get(self.selected).map_or(0, |entry| entry.iteration);
+                let name = format!("ralph-{}-{iteration}.txt", self.directory.id);
+                self.ask(Question::Write, &name);
+            }
+            Wish::Stream => {
+                self.stream = if self.stream == Stream::Stdout { Stream::Stderr } else { Stream::Stdout };
+                self.show(Pane::Raw);
+            }
+            Wish::Pause if self.index.paused => self.order(Order::Continue),
+            Wish::Pause => self.order(Order::Pause),
+            Wish::Stop => self.order(Order::Stop),
+            Wish::StopNow => self.ask_the_run(Question::StopNow),
+            Wish::Hint => self.ask_the_run(Question::Hint),
+            Wish::Answer => self.ask_for_answer(),
+            Wish::Retry => self.order(Order::Retry),
+            Wish::Limit => self.ask_the_run(Question::Limit),
+            Wish::Mouse => return Deed::Mouse,
+            Wish::Help => self.help = true,
+            Wish::Redraw => return Deed::Redraw,
+            Wish::Suspend => return Deed::Suspend,
+            Wish::Back => {
+                self.search = None;
+                self.query = Query::default();
+            }
+            Wish::Leave if self.is_our_run() => self.ask(Question::Leave, ""),
+            Wish::Interrupt if self.is_our_run() => return Deed::Interrupt,
+            Wish::Leave | Wish::Interrupt => return Deed::Leave(Left::Closed),
+        }
+        Deed::None
+    }
+
+    /// True while this process plays the run.
+    fn is_our_run(&self) -> bool {
+        self.owner == Owner::This && self.running
+    }
+
+    fn in_help(&mut self, wish: Wish) -> Deed {
+        let mut rows = self.help_rows(usize::from(self.areas.pane.width).max(20));
+        let scroll = &mut self.help_scroll;
+        let screen = isize::try_from(scroll.height).unwrap_or(1);
+        match wish {
+            Wish::Step(by) => scroll.roll(&mut rows, by),
+            Wish::Leaf(by) => scroll.roll(&mut rows, by * screen),
+            Wish::First => scroll.first(&mut rows),
+            Wish::Last => scroll.last(&mut rows),
+            _ => self.help = false,
+        }
+        Deed::None
+    }
+
+    fn step(&mut self, rows: isize) {
+        if self.front == Side::List {
+            self.choose(self.list_scroll.cursor.row.saturating_add_signed(rows));
+            return;
+        }
+        self.follow &= rows > 0;
+        self.scroll_pane(|scroll, pages| scroll.step(pages, rows));
+    }
+
+    fn roll(&mut self, rows: isize) {
+        self.follow &= rows > 0;
+        self.scroll_pane(|scroll, pages| scroll.roll(pages, rows));
+    }
+
+    fn leaf(&mut self, screens: isize) {
+        let height = match self.front {
+            Side::List => self.list_scroll.height,
+            Side::Pane => self.scrolls[self.pane.number()].height,
+        };
+        self.step(screens * isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1));
+    }
+
+    fn first(&mut self) {
+        if self.front == Side::List {
+            self.choose(0);
+            return;
+        }
+        self.follow = false;
+        self.scroll_pane(|scroll, pages| scroll.first(pages));
+    }
+
+    /// The last row. At the end of the last iteration the newest is followed.
+    fn last(&mut self) {
+        let newest = self.index.entries.len() - 1;
+        if self.front == Side::List {
+            self.choose(newest);
+        }
+        if self.selected == newest || self.front == Side::List {
+            self.follow = true;
+        }
+        self.scroll_pane(|scroll, pages| scroll.last(pages));
+    }
+
+    /// Selects an entry by hand.
+    fn choose(&mut self, entry: usize) {
+        self.follow = false;
+        self.select(entry);
+    }
+
+    fn show(&mut self, pane: Pane) {
+        self.pane = pane;
+        self.front = Side::Pane;
+        if self.follow {
+            self.show_newest();
+        }
+    }
+
+    /// Opens or closes what is pointed at, or shows it.
+    fn turn(&mut self) {
+        if self.front == Side::List {
+            self.front = Side::Pane;
+            return;
+        }
+        let row = self.scrolls[self.pane.number()].cursor.row;
+        match self.pane {
+            Pane::Transcript => {
+                let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
+                pages.turn(&mut self.scrolls[0]);
+                self.follow = false;
+            }
+            Pane::Files => self.files.turn(row),
+            Pane::Tools => {
+                let call = row.checked_sub(tools::HEADING).and_then(|at| self.detail.calls.get(at));
+                if let Some(at) = call.map(|call| call.at) {
+                    self.follow = false;
+                    self.pane = Pane::Transcript;
+                    let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
+                    let place = pages.place_at(at);
+                    self.scrolls[0].go(&mut pages, place);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fold(&mut self, change: impl FnOnce(&mut Folding)) {
+        let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
+        pages.fold(&mut self.scrolls[0], change);
+    }
+
+    fn next_tool(&mut self, direction: Direction) {
+        self.show(Pane::Transcript);
+        let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
+        match pages.next_tool(self.scrolls[0].cursor, direction) {
+            Some(place) => {
+                self.scrolls[0].go(&mut pages, place);
+                self.follow = false;
+            }
+            None => self.tell(match direction {
+                Direction::Forward => "no tool behind this place",
+                Direction::Backward => "no tool before this place",
+            }),
+        }
+    }
+
+    fn search_on(&mut self, direction: Direction) {
+        if self.query.is_empty() {
+            self.tell("nothing was searched for yet: `/`");
+            return;
+        }
+        let from = self.scrolls[0].cursor;
+        // A pane that was never drawn stands at no page yet.
+        let pages = self.index.pages_of(self.selected);
+        let from = if pages.contains(&from.page) { from } else { Place { page: pages.start, row: 0 } };
+        self.searched = 0;
+        self.search = Some(Search::new(direction, from, &self.index));
+    }
+
+    fn copied(&mut self) -> Deed {
+        let mut text = String::new();
+        if self.pane == Pane::Transcript {
+            let cursor = self.scrolls[0].cursor;
+            let pointed = self.transcript.of(&self.index, &self.theme, self.selected).text_at(cursor);
+            text = pointed.unwrap_or_default();
+        } else {
+            self.scroll_pane(|scroll, pages| text = pages.row(scroll.cursor.page, scroll.cursor.row).text());
+        }
+        if text.len() > LONGEST_COPY {
+            text.truncate(boundary(&text, LONGEST_COPY));
+            self.tell("copied the first 100 KB; `w` writes all of it to a file");
+        } else {
+            self.tell(format!("copied {} characters", text.chars().count()));
+        }
+        Deed::Copy(text)
+    }
+
+    fn ask(&mut self, question: Question, text: &str) {
+        self.input = Some(Input::new(question, text));
+    }
+
+    /// Asks something that only a run under way can be told.
+    fn ask_the_run(&mut self, question: Question) {
+        if self.running { self.ask(question, "") } else { self.tell("the run is not under way") }
+    }
+
+    fn ask_for_answer(&mut self) {
+        match &self.index.end {
+            Some(end) if end.outcome == Outcome::Human => self.ask(Question::Answer, ""),
+            Some(_) => self.tell("the run has not asked anything"),
+            None => self.tell("the run has not asked anything; `i` gives it a hint"),
+        }
+    }
+
+    fn typed(&mut self, mut input: Input, key: KeyEvent) -> Deed {
+        let question = input.question;
+        match input.key(key) {
+            Typed::More => self.input = Some(input),
+            Typed::Away => {}
+            Typed::Chosen(letter) => return self.chosen(question, letter),
+            Typed::Done(text) if text.trim().is_empty() => {}
+            Typed::Done(text) => match question {
+                Question::Search => {
+                    self.query = Query::new(&text);
+                    self.search_on(Direction::Forward);
+                }
+                Question::Hint => self.order(Order::Hint(text)),
+                Question::Limit => self.order(Order::Limit(text)),
+                Question::Answer => return Deed::Leave(Left::Answered(text)),
+                Question::Write => self.write(&text),
+                Question::StopNow | Question::Leave => {}
+            },
+        }
+        Deed::None
+    }
+
+    fn chosen(&mut self, question: Question, letter: char) -> Deed {
+        match (question, letter) {
+            (Question::StopNow, 'y' | 'Y') | (Question::Leave, 'S') => self.order(Order::StopNow),
+            (Question::Leave, 's') => self.order(Order::Stop),
+            (Question::Leave, 'd') => return Deed::Leave(Left::Closed),
+            (Question::Leave, _) => self.ask(Question::Leave, ""),
+            _ => {}
+        }
+        Deed::None
+    }
+
+    fn order(&mut self, order: Order) {
+        if !self.running {
+            self.tell("the run is not under way");
+            return;
+        }
+        let told = self.hands.tell(order).unwrap_or_else(|reason| reason);
+        self.tell(told);
+    }
+
+    /// Writes the transcript of the selected entry, page by page.
+    fn write(&mut self, path: &str) {
+        let pages = self.index.pages_of(self.selected);
+        let mut entry = self.transcript.of(&self.index, &self.theme, self.selected);
+        let written = std::fs::File::create_new(path).and_then(|file| {
+            let mut out = std::io::BufWriter::new(file);
+            for page in pages {
+                entry.write(page, &mut out)?;
+            }
+            std::io::Write::flush(&mut out)
+        });
+        match written {
+            Ok(()) => self.tell(format!("written to {path}")),
+            Err(error) => self.tell(format!("cannot write `{path}`: {error}")),
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent) {
+        let at = Position { x: mouse.column, y: mouse.row };
+        let over = |area: Rect| area.contains(at);
+        let (in_list, in_pane) = (over(self.areas.list), over(self.areas.pane));
+        match mouse.kind {
+            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+                let rows = if mouse.kind == MouseEventKind::ScrollUp { -WHEEL } else { WHEEL };
+                if self.help {
+                    self.in_help(Wish::Step(rows));
+                } else if in_list {
+                    // The wheel looks around; it selects nothing.
+                    let mut scroll = self.list_scroll;
+                    scroll.roll(&mut self.list(20), rows);
+                    self.list_scroll.top = scroll.top;
+                } else if in_pane {
+                    self.roll(rows);
+                }
+                self.changed = true;
+            }
+            MouseEventKind::Down(MouseButton::Left) if self.help => {
+                self.help = false;
+                self.changed = true;
+            }
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.changed = true;
+                if let Some(pane) = self.areas.tabs.iter().find(|(area, _)| over(*area)).map(|(_, pane)| *pane) {
+                    self.show(pane);
+                } else if in_list {
+                    self.front = Side::List;
+                    let row = self.list_scroll.top.row + usize::from(at.y - self.areas.list.y);
+                    if row < self.index.entries.len() {
+                        self.choose(row);
+                    }
+                } else if in_pane {
+                    self.front = Side::Pane;
+                    self.click(usize::from(at.y - self.areas.pane.y));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Points at a row in sight; a second click opens or closes it.
+    fn click(&mut self, row: usize) {
+        let mut again = false;
+        self.scroll_pane(|scroll, pages| {
+            if let Some(place) = scroll.in_sight(pages).get(row) {
+                again = scroll.cursor == *place;
+                scroll.cursor = *place;
+            }
+        });
+        self.follow = false;
+        if again {
+            self.turn();
+        }
+    }
+}

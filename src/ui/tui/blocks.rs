@@ -1,0 +1,197 @@
+//! A block as rows: what it says when it is open, and in how many lines it is folded away.
+
+use super::model::{Block, Kind, Tool};
+use super::rows::{Row, difference, paragraph};
+use super::theme::Theme;
+use crate::event::{Status, Tag, TodoItem, TodoStatus};
+use crate::ui::figures;
+use crate::ui::style::Ink;
+use crate::ui::text::{cut, harmless};
+
+/// The width of the longest tag.
+const TAG: usize = 6;
+
+/// Whether a block shows all it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// One line.
+    Folded,
+    /// Everything.
+    Open,
+}
+
+impl Fold {
+    /// The other one.
+    pub const fn turned(self) -> Self {
+        match self {
+            Self::Folded => Self::Open,
+            Self::Open => Self::Folded,
+        }
+    }
+}
+
+/// What is folded unless somebody opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Folding {
+    /// Tools: their input and output.
+    pub tools: Fold,
+    /// Thinking.
+    pub thinking: Fold,
+}
+
+impl Default for Folding {
+    fn default() -> Self {
+        Self { tools: Fold::Folded, thinking: Fold::Open }
+    }
+}
+
+impl Folding {
+    /// How a block is shown when nobody said otherwise.
+    pub const fn of(self, kind: &Kind) -> Fold {
+        match kind {
+            Kind::Tool(_) => self.tools,
+            Kind::Words { tag: Tag::Think, .. } => self.thinking,
+            Kind::Words { tag: Tag::Prompt, .. } => Fold::Folded,
+            _ => Fold::Open,
+        }
+    }
+}
+
+/// The rows of a block.
+pub fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
+    match &block.kind {
+        Kind::Words { tag, text, nested, .. } => {
+            let ink = match tag {
+                Tag::Think | Tag::Sys | Tag::Prompt => Ink::Dim,
+                _ => Ink::None,
+            };
+            let (first, rest) = margins(tag.name(), Ink::of(*tag), *nested, theme);
+            if fold == Fold::Folded {
+                return vec![folded(first, text, ink, columns, theme)];
+            }
+            paragraph(&first, &rest, text, ink, columns)
+        }
+        Kind::Tool(tool) => self::tool(tool, fold, columns, theme),
+        Kind::Plan(items) => {
+            let (first, rest) = margins("PLAN", Ink::Strong, false, theme);
+            let mut rows: Vec<Row> = Vec::new();
+            for item in items {
+                let (text, ink) = todo(item, theme);
+                let first = if rows.is_empty() { &first } else { &rest };
+                rows.extend(paragraph(first, &rest, &text, ink, columns));
+            }
+            rows
+        }
+        Kind::Remark { tag, text, ink } => {
+            let (first, rest) = margins(tag, Ink::Dim, false, theme);
+            paragraph(&first, &rest, text, *ink, columns)
+        }
+        Kind::Rule(title, ink) => {
+            let rule = theme.glyphs.rule;
+            let title = cut(&format!("{} {} ", rule.repeat(2), harmless(title)), columns);
+            let rest = rule.repeat(columns.saturating_sub(crate::ui::text::width(&title)));
+            vec![Row::new(*ink, &format!("{title}{rest}"))]
+        }
+    }
+}
+
+/// The text of a block, for copying and searching: everything, folded or not.
+pub fn text(block: &Block) -> String {
+    match &block.kind {
+        Kind::Words { text, .. } | Kind::Remark { text, .. } | Kind::Rule(text, _) => text.clone(),
+        Kind::Tool(tool) => {
+            let parts = [format!("{} {}", tool.name, tool.argument), tool.input.clone(), tool.output.clone()];
+            parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+        }
+        Kind::Plan(items) => {
+            let mark = |status| match status {
+                TodoStatus::Done => "[x]",
+                TodoStatus::InProgress => "[>]",
+                TodoStatus::Cancelled => "[-]",
+                TodoStatus::Pending => "[ ]",
+            };
+            let lines = items.iter().map(|item| format!("{} {}", mark(item.status), item.text));
+            lines.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// One item of a plan.
+pub fn todo(item: &TodoItem, theme: &Theme) -> (String, Ink) {
+    let (mark, ink) = match item.status {
+        TodoStatus::Done => (theme.glyphs.ok, Ink::Good),
+        TodoStatus::InProgress => (theme.glyphs.start, Ink::Strong),
+        TodoStatus::Cancelled => (theme.glyphs.fail, Ink::Dim),
+        TodoStatus::Pending => (theme.glyphs.dot, Ink::None),
+    };
+    (format!("{mark} {}", item.text), ink)
+}
+
+/// The mark and the ink of a tool's status.
+pub const fn status(status: Option<Status>, theme: &Theme) -> (&'static str, Ink) {
+    match status {
+        Some(Status::Ok) => (theme.glyphs.ok, Ink::Good),
+        Some(Status::Fail) => (theme.glyphs.fail, Ink::Bad),
+        Some(Status::Unknown) => (theme.glyphs.unknown, Ink::Warn),
+        None => (theme.signs.running, Ink::Warn),
+    }
+}
+
+fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
+    let (first, rest) = margins("TOOL", Ink::Tool, tool.nested, theme);
+    let (mark, ink) = status(tool.status, theme);
+    let mut facts = Vec::new();
+    facts.extend(tool.duration_ms.map(figures::duration));
+    let lines = tool.output.lines().count() as u64;
+    if lines > 0 {
+        facts.push(figures::plural(lines, "line"));
+    }
+    let facts = if facts.is_empty() { String::new() } else { format!("  ({})", facts.join(", ")) };
+    let has_more = !(tool.input.is_empty() && tool.output.is_empty());
+    let sign = match fold {
+        _ if !has_more => " ",
+        Fold::Folded => theme.signs.folded,
+        Fold::Open => theme.signs.open,
+    };
+    let used = crate::ui::text::width(&first.text()) + 6 + crate::ui::text::width(&harmless(&tool.name));
+    let room = columns.saturating_sub(used + crate::ui::text::width(&facts));
+    let argument = cut(&harmless(&tool.argument), room.max(8));
+    let head = first
+        .and(Ink::Dim, &format!("{sign} "))
+        .and(ink, &format!("{mark} "))
+        .and(Ink::Strong, &format!("{}  ", tool.name))
+        .and(Ink::None, &argument)
+        .and(Ink::Dim, &facts);
+    let mut rows = vec![head];
+    if fold == Fold::Open {
+        let margin = rest.clone().and(Ink::Dim, &format!("  {} ", theme.glyphs.gutter));
+        if tool.input.lines().any(|line| line.starts_with(['+', '-'])) {
+            let text = margin.text();
+            rows.extend(difference(&tool.input, &text));
+        } else if !tool.input.is_empty() {
+            rows.extend(paragraph(&margin, &margin, &tool.input, Ink::Dim, columns));
+        }
+        if !tool.output.is_empty() {
+            rows.extend(paragraph(&margin, &margin, &tool.output, Ink::None, columns));
+        }
+    }
+    rows
+}
+
+/// What stands before the first row, and before all others.
+fn margins(tag: &str, ink: Ink, nested: bool, theme: &Theme) -> (Row, Row) {
+    let gutter = if nested { format!(" {0} {0} ", theme.glyphs.gutter) } else { format!(" {} ", theme.glyphs.gutter) };
+    let first = Row::new(ink, &format!("{tag:>TAG$}")).and(Ink::Dim, &gutter);
+    let rest = Row::new(ink, &" ".repeat(TAG)).and(Ink::Dim, &gutter);
+    (first, rest)
+}
+
+/// The first line of a text, and how many are hidden behind it.
+fn folded(first: Row, text: &str, ink: Ink, columns: usize, theme: &Theme) -> Row {
+    let lines = text.lines().count();
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let more = if lines > 1 { format!("  ({})", figures::plural(lines as u64, "line")) } else { String::new() };
+    let used = crate::ui::text::width(&first.text()) + 2 + more.len();
+    let line = cut(&harmless(line.trim()), columns.saturating_sub(used).max(8));
+    first.and(Ink::Dim, &format!("{} ", theme.signs.folded)).and(ink, &line).and(Ink::Dim, &more)
+}

@@ -1,0 +1,192 @@
+//! The keys: one table for what they do, for the help on the screen and for the documentation.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::panes::Pane;
+use super::search::Direction;
+
+/// What a person wants of the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Move by rows.
+    Step(isize),
+    /// Move by screens.
+    Leaf(isize),
+    /// To the first row.
+    First,
+    /// To the last row, and follow.
+    Last,
+    /// The other side: list or pane.
+    Side,
+    /// The iteration before or after.
+    Iteration(isize),
+    /// A pane.
+    Show(Pane),
+    /// The pane before or after.
+    NextPane(isize),
+    /// Open or close what is pointed at.
+    Turn,
+    /// Open or close all tools.
+    Tools,
+    /// Open or close all thinking.
+    Thinking,
+    /// The next tool, or the one before.
+    Tool(Direction),
+    /// Look for words.
+    Search,
+    /// Look on, or back.
+    Again(Direction),
+    /// Follow what comes.
+    Follow,
+    /// Copy what is pointed at.
+    Copy,
+    /// Write the transcript to a file.
+    Write,
+    /// Standard output or standard error.
+    Stream,
+    /// Pause, or go on.
+    Pause,
+    /// Stop after this iteration.
+    Stop,
+    /// Stop now.
+    StopNow,
+    /// Words for the agent.
+    Hint,
+    /// Answer its question.
+    Answer,
+    /// Wait no longer.
+    Retry,
+    /// Another limit.
+    Limit,
+    /// Let the terminal have the mouse.
+    Mouse,
+    /// All keys.
+    Help,
+    /// Draw everything anew.
+    Redraw,
+    /// Back, or away with a message.
+    Back,
+    /// Leave.
+    Leave,
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-Z.
+    Suspend,
+}
+
+/// One line of the help.
+pub struct Key {
+    /// As it is written on the keyboard.
+    pub keys: &'static str,
+    /// What it does.
+    pub does: &'static str,
+    /// In one or two words, for the last line of the screen; empty when it is not shown there.
+    pub short: &'static str,
+}
+
+/// All keys, by what they are for.
+pub const KEYS: &[(&str, &[Key])] = &[
+    (
+        "Move",
+        &[
+            key("↑ ↓ j k", "one row; in the list, one iteration", ""),
+            key("PgUp PgDn b space", "one screen", ""),
+            key("g G Home End", "the first row; the last row, and follow what comes", ""),
+            key("[ ]", "the iteration before, after", "iteration"),
+            key("Tab", "list or pane", "list"),
+            key("1…8 ← →", "a pane: transcript, plan, tools, files, events, usage, checks, raw", "panes"),
+        ],
+    ),
+    (
+        "Read",
+        &[
+            key("Enter", "open or close a tool, thinking, a file; in the list and the tools: show it", "open"),
+            key("o O", "open or close all tools; all thinking", ""),
+            key("t T", "the next tool; the one before", ""),
+            key("/ n N", "search the whole run; the next place; the one before", "search"),
+            key("f", "follow what comes, or stay", "follow"),
+            key("y", "copy what is pointed at (OSC 52)", ""),
+            key("w", "write the iteration's transcript to a file", ""),
+            key("e", "in raw: standard output or standard error", ""),
+        ],
+    ),
+    (
+        "Steer",
+        &[
+            key("p", "pause after this iteration, or go on", "pause"),
+            key("s", "stop after this iteration", "stop"),
+            key("S", "stop now, with the agent", ""),
+            key("i", "a hint for the next iteration", "hint"),
+            key("a", "answer the question a run ended with, and go on with it", ""),
+            key("r", "wait no longer for a rate limit", ""),
+            key("l", "another limit: 200 (iterations), $5, 2h", ""),
+        ],
+    ),
+    (
+        "View",
+        &[
+            key("m", "let the terminal have the mouse, for selecting text, or take it back", ""),
+            key("?", "these keys", "help"),
+            key("Ctrl-L", "draw everything anew", ""),
+            key("q", "leave", "leave"),
+            key("Ctrl-Z", "halt, with the agent in `ralph run --tui`; `fg` goes on", ""),
+            key("Ctrl-C", "in `ralph run --tui`: ask the agent to stop; elsewhere: leave", ""),
+        ],
+    ),
+];
+
+const fn key(keys: &'static str, does: &'static str, short: &'static str) -> Key {
+    Key { keys, does, short }
+}
+
+/// What a key means outside of an input line.
+pub fn wish(key: KeyEvent) -> Option<Wish> {
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return Some(match key.code {
+            KeyCode::Char('c') => Wish::Interrupt,
+            KeyCode::Char('z') => Wish::Suspend,
+            KeyCode::Char('l') => Wish::Redraw,
+            KeyCode::Char('f') => Wish::Leaf(1),
+            KeyCode::Char('b') => Wish::Leaf(-1),
+            _ => return None,
+        });
+    }
+    Some(match key.code {
+        KeyCode::Up | KeyCode::Char('k') => Wish::Step(-1),
+        KeyCode::Down | KeyCode::Char('j') => Wish::Step(1),
+        KeyCode::PageUp | KeyCode::Char('b') => Wish::Leaf(-1),
+        KeyCode::PageDown | KeyCode::Char(' ') => Wish::Leaf(1),
+        KeyCode::Home | KeyCode::Char('g') => Wish::First,
+        KeyCode::End | KeyCode::Char('G') => Wish::Last,
+        KeyCode::Tab | KeyCode::BackTab => Wish::Side,
+        KeyCode::Char('[') => Wish::Iteration(-1),
+        KeyCode::Char(']') => Wish::Iteration(1),
+        KeyCode::Left => Wish::NextPane(-1),
+        KeyCode::Right => Wish::NextPane(1),
+        KeyCode::Char(digit @ '1'..='8') => Wish::Show(Pane::ALL[usize::from(digit as u8 - b'1')]),
+        KeyCode::Enter => Wish::Turn,
+        KeyCode::Char('o') => Wish::Tools,
+        KeyCode::Char('O') => Wish::Thinking,
+        KeyCode::Char('t') => Wish::Tool(Direction::Forward),
+        KeyCode::Char('T') => Wish::Tool(Direction::Backward),
+        KeyCode::Char('/') => Wish::Search,
+        KeyCode::Char('n') => Wish::Again(Direction::Forward),
+        KeyCode::Char('N') => Wish::Again(Direction::Backward),
+        KeyCode::Char('f') => Wish::Follow,
+        KeyCode::Char('y') => Wish::Copy,
+        KeyCode::Char('w') => Wish::Write,
+        KeyCode::Char('e') => Wish::Stream,
+        KeyCode::Char('p') => Wish::Pause,
+        KeyCode::Char('s') => Wish::Stop,
+        KeyCode::Char('S') => Wish::StopNow,
+        KeyCode::Char('i') => Wish::Hint,
+        KeyCode::Char('a') => Wish::Answer,
+        KeyCode::Char('r') => Wish::Retry,
+        KeyCode::Char('l') => Wish::Limit,
+        KeyCode::Char('m') => Wish::Mouse,
+        KeyCode::Char('?') | KeyCode::F(1) => Wish::Help,
+        KeyCode::Char('q') => Wish::Leave,
+        KeyCode::Esc => Wish::Back,
+        _ => return None,
+    })
+}

@@ -1,0 +1,362 @@
+//! Records of one page folded into blocks: a message, a tool call, a remark of the loop.
+//!
+//! A page knows nothing of its neighbours, so that any of them can be forgotten and read again. What is too long for a
+//! screen is cut here, and that is said; the journal has it in full.
+
+use jiff::Timestamp;
+
+use super::rows::boundary;
+use crate::event::{Event, Known, Meta, Object, Status, Stream, Tag, TodoItem};
+use crate::journal::{Body, Fact, Record};
+use crate::signals::Signal;
+use crate::ui::callouts::outcome;
+use crate::ui::style::Ink;
+use crate::ui::{figures, tools};
+
+/// More of one block is not shown.
+const LONGEST: usize = 256 * 1024;
+
+/// One thing that is shown, and folded, as a whole.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Where its first record stands.
+    pub at: u64,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a block is.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// Somebody's words.
+    Words {
+        /// Whose.
+        tag: Tag,
+        /// All of them.
+        text: String,
+        /// True when a sub-agent says them.
+        nested: bool,
+        /// True when more of them may follow.
+        open: bool,
+    },
+    /// A tool call.
+    Tool(Box<Tool>),
+    /// The agent's plan.
+    Plan(Vec<TodoItem>),
+    /// A remark of the loop, or of the system around the agent.
+    Remark {
+        /// Who speaks.
+        tag: &'static str,
+        /// What is said.
+        text: String,
+        /// How it looks.
+        ink: Ink,
+    },
+    /// Where an iteration begins or ends.
+    Rule(String, Ink),
+}
+
+/// A tool call.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    id: String,
+    /// Its name.
+    pub name: String,
+    /// Its main argument.
+    pub argument: String,
+    /// All of its input, as text.
+    pub input: String,
+    /// What it printed.
+    pub output: String,
+    /// How it went, once it is over.
+    pub status: Option<Status>,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+    /// When it began.
+    started: Timestamp,
+    /// True when a sub-agent calls it.
+    pub nested: bool,
+}
+
+/// The blocks of one page, as far as it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Blocks {
+    /// All of them.
+    pub all: Vec<Block>,
+    /// The first one that a record has changed since this was last looked at.
+    changed: Option<usize>,
+    /// The agent's own display is shown instead of its words.
+    own_display: bool,
+}
+
+impl Blocks {
+    /// The first block that is different from before; asked once.
+    pub fn take_changed(&mut self) -> Option<usize> {
+        self.changed.take()
+    }
+
+    /// Takes in the record that stands at an offset.
+    pub fn see(&mut self, record: &Record, at: u64) {
+        match &record.body {
+            Body::Agent { event, from, .. } => self.event(event, *from, record.at, at),
+            Body::Loop(fact) => self.fact(fact, at),
+            Body::Unknown { kind, .. } => {
+                self.remark(at, "SYS", Ink::Warn, format!("a record `{kind}` of a newer ralph"));
+            }
+        }
+    }
+
+    fn push(&mut self, at: u64, kind: Kind) {
+        self.close();
+        self.touch(self.all.len());
+        self.all.push(Block { at, kind });
+    }
+
+    fn touch(&mut self, block: usize) {
+        self.changed = Some(self.changed.map_or(block, |changed| changed.min(block)));
+    }
+
+    /// The words that are being said are over.
+    fn close(&mut self) {
+        if let Some(Block { kind: Kind::Words { open, .. }, .. }) = self.all.last_mut() {
+            *open = false;
+        }
+    }
+
+    fn remark(&mut self, at: u64, tag: &'static str, ink: Ink, text: impl Into<String>) {
+        self.push(at, Kind::Remark { tag, text: text.into(), ink });
+    }
+
+    fn event(&mut self, event: &Event, from: Stream, when: Timestamp, at: u64) {
+        match event {
+            Event::Text { .. } if self.own_display && from == Stream::Stdout => {}
+            Event::Text { tag, text, delta, parent } => self.words(at, *tag, text, *delta, parent.is_some()),
+            Event::ToolStart { tool, parent } => {
+                let input = tool.input.as_ref().map(spelled_out).unwrap_or_default();
+                let argument = tool.input.as_ref().map(tools::main_argument).unwrap_or_default();
+                self.push(
+                    at,
+                    Kind::Tool(Box::new(Tool {
+                        id: tool.id.clone(),
+                        name: tool.name.clone(),
+                        argument,
+                        input,
+                        output: String::new(),
+                        status: None,
+                        duration_ms: None,
+                        started: when,
+                        nested: parent.is_some(),
+                    })),
+                );
+            }
+            Event::ToolOutput { tool, text, delta, .. } => self.with_tool(&tool.id, at, when, |call| {
+                if !*delta && !call.output.is_empty() && !call.output.ends_with('\n') {
+                    add(&mut call.output, "\n");
+                }
+                add(&mut call.output, text);
+            }),
+            Event::ToolEnd { tool, .. } => self.with_tool(&tool.id, at, when, |call| {
+                call.status = Some(tool.status);
+                call.duration_ms = tool.duration_ms.or_else(|| between(call.started, when));
+            }),
+            Event::Usage { .. } => {}
+            Event::Meta { meta } => self.meta(meta, at),
+        }
+    }
+
+    fn words(&mut self, at: u64, tag: Tag, more: &str, delta: bool, nested: bool) {
+        let last = self.all.len().wrapping_sub(1);
+        if let Some(Block { kind: Kind::Words { tag: before, text, nested: was_nested, open }, .. }) =
+            self.all.last_mut()
+            && *before == tag
+            && *was_nested == nested
+            && (*open && delta || tag == Tag::Prompt)
+        {
+            if !delta {
+                add(text, "\n");
+            }
+            add(text, more);
+            self.touch(last);
+            return;
+        }
+        let mut text = String::new();
+        add(&mut text, more);
+        self.push(at, Kind::Words { tag, text, nested, open: delta });
+    }
+
+    /// Changes the newest call with this id. A call that began on an earlier page is shown again, without its name.
+    fn with_tool(&mut self, id: &str, at: u64, when: Timestamp, change: impl FnOnce(&mut Tool)) {
+        let found = self.all.iter().rposition(|block| matches!(&block.kind, Kind::Tool(tool) if tool.id == id));
+        let place = found.unwrap_or_else(|| {
+            let tool = Tool {
+                id: id.to_owned(),
+                name: "(began above)".to_owned(),
+                argument: String::new(),
+                input: String::new(),
+                output: String::new(),
+                status: None,
+                duration_ms: None,
+                started: when,
+                nested: false,
+            };
+            self.push(at, Kind::Tool(Box::new(tool)));
+            self.all.len() - 1
+        });
+        if let Kind::Tool(tool) = &mut self.all[place].kind {
+            change(tool);
+        }
+        self.touch(place);
+    }
+
+    fn meta(&mut self, meta: &Meta, at: u64) {
+        let Some(known) = meta.known() else { return };
+        let after = |text: Option<String>| text.map_or_else(String::new, |text| format!(": {text}"));
+        let (ink, text) = match known {
+            Known::Todo { items } => {
+                // Only what was last planned counts, and nothing was said in between.
+                if let Some(Block { kind: Kind::Plan(last), .. }) = self.all.last_mut() {
+                    *last = items;
+                    self.touch(self.all.len() - 1);
+                } else {
+                    self.push(at, Kind::Plan(items));
+                }
+                return;
+            }
+            Known::TurnEnd { .. } | Known::Context { .. } => return,
+            Known::Files { changes } => {
+                let names: Vec<String> = changes
+                    .iter()
+                    .map(|file| match &file.change {
+                        Some(change) => format!("{change} {}", file.path),
+                        None => file.path.clone(),
+                    })
+                    .collect();
+                (Ink::Dim, names.join("\n"))
+            }
+            Known::Session { id } => (Ink::Dim, format!("session {id}")),
+            Known::Model { model } => (Ink::Dim, format!("model {model}")),
+            Known::Version { version } => (Ink::Dim, format!("version {version}")),
+            Known::Error { class, message, .. } => (Ink::Bad, format!("{}: {message}", class.name())),
+            Known::Retry { class, message, .. } => {
+                (Ink::Warn, format!("the agent tries again after {}{}", class.name(), after(message)))
+            }
+            Known::Permission { tool, message, .. } => {
+                (Ink::Warn, format!("tool `{tool}` was not permitted{}", after(message)))
+            }
+            Known::Unparsed { line, .. } => (Ink::Dim, format!("not understood: {line}")),
+            Known::ParseError { message, .. } => (Ink::Warn, format!("broken RTF1 line: {message}")),
+            Known::Warning { message } => (Ink::Warn, message),
+            Known::Dialect { from, to } => (Ink::Warn, format!("expected {from}, but the output is {to}: switched")),
+        };
+        self.remark(at, "SYS", ink, text);
+    }
+
+    fn fact(&mut self, fact: &Fact, at: u64) {
+        match fact {
+            Fact::RunStart { ralph, run, agent, command, transcript, prompt, workspace, .. } => {
+                self.push(at, Kind::Rule(format!("ralph {ralph}, run {run}"), Ink::Strong));
+                let text = format!(
+                    "agent {agent}\ntranscript {transcript}\ncommand: {}\nprompt: {prompt}\nworks in {workspace}",
+                    command.join(" ")
+                );
+                self.remark(at, "RUN", Ink::None, text);
+            }
+            Fact::IterationStart { iteration, of, display, hat, .. } => {
+                self.own_display = *display;
+                let hat = hat.as_ref().map_or_else(String::new, |hat| format!(", {hat}"));
+                self.push(at, Kind::Rule(format!("iteration {iteration} of {of}{hat}"), Ink::Strong));
+            }
+            Fact::Display { text, .. } => self.words(at, Tag::Ai, text, true, false),
+            Fact::Signal { signal, .. } => match signal {
+                Signal::NearMiss { marker, reason, line } => {
+                    let text = format!("`{marker}` does not count: {reason}\n{line}");
+                    self.remark(at, "SIGNAL", Ink::Warn, text);
+                }
+                Signal::Complete { marker } => self.remark(at, "SIGNAL", Ink::Good, format!("said `{marker}`")),
+                Signal::Question { text } => self.remark(at, "ASKS", Ink::Warn, text.as_str()),
+                other => {
+                    let text = serde_json::to_string(other).unwrap_or_default();
+                    self.remark(at, "SIGNAL", Ink::Warn, text);
+                }
+            },
+            Fact::IterationEnd { receipt } => {
+                let mut parts = vec![outcome(receipt), figures::duration(receipt.duration_ms)];
+                parts.extend(figures::usage(&receipt.usage));
+                self.remark(at, "REPORT", if receipt.success { Ink::Good } else { Ink::Bad }, parts.join(", "));
+                for stray in &receipt.left_behind {
+                    self.remark(at, "SYS", Ink::Warn, format!("the agent left a process behind: {stray}"));
+                }
+            }
+            Fact::Decision { verdict, reason, wait_ms, .. } => {
+                let wait = wait_ms.map_or_else(String::new, |wait| format!(" {}", figures::duration(wait)));
+                let ink = if wait_ms.is_some() { Ink::Warn } else { Ink::Dim };
+                self.remark(at, "NEXT", ink, format!("{verdict}{wait}: {reason}"));
+            }
+            Fact::Verification { passed, checks, .. } => {
+                let ink = if *passed { Ink::Good } else { Ink::Bad };
+                let lines = checks.iter().map(|check| format!("{}: {}", check.name, check.ended));
+                self.remark(at, "VERIFY", ink, lines.collect::<Vec<_>>().join("\n"));
+            }
+            Fact::Published { event, by, heard_by, .. } => {
+                let hearers = if heard_by.is_empty() { "nobody".to_owned() } else { heard_by.join(", ") };
+                let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };
+                self.remark(at, "EVENT", ink, format!("{} by {by}, heard by {hearers}", event.topic));
+            }
+            Fact::Control { command, words } => {
+                let words = words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
+                self.remark(at, "YOU", Ink::Warn, format!("{command}{words}"));
+            }
+            Fact::Interrupt { unix_signal, action } => {
+                self.remark(at, "SYS", Ink::Warn, format!("{unix_signal}: {action}"));
+            }
+            Fact::Notice { message } => self.remark(at, "SYS", Ink::Warn, message.as_str()),
+            Fact::RunEnd { reason, question, exit_code, .. } => {
+                let ink = if *exit_code == 0 { Ink::Good } else { Ink::Warn };
+                self.push(at, Kind::Rule("the run is over".to_owned(), ink));
+                self.remark(at, "END", ink, format!("{reason} (exit code {exit_code})"));
+                if let Some(question) = question {
+                    self.remark(at, "ASKS", Ink::Warn, question.as_str());
+                }
+            }
+        }
+    }
+}
+
+/// Adds to a text, but not without end.
+fn add(text: &mut String, more: &str) {
+    const CUT: &str = "\n(the rest is in the journal)";
+    let room = LONGEST.saturating_sub(text.len());
+    if more.len() <= room {
+        text.push_str(more);
+    } else if !text.ends_with(CUT) {
+        text.push_str(&more[..boundary(more, room)]);
+        text.push_str(CUT);
+    }
+}
+
+fn between(start: Timestamp, end: Timestamp) -> Option<u64> {
+    u64::try_from(end.as_millisecond() - start.as_millisecond()).ok()
+}
+
+/// The input of a tool as people read it: one key after the other, texts as they are. An edit reads as a difference.
+fn spelled_out(input: &Object) -> String {
+    let mut text = String::new();
+    for (key, value) in input {
+        let (mark, value) = match (key.as_str(), value) {
+            ("old_string" | "old" | "oldString" | "old_str", serde_json::Value::String(old)) => ("-", old.clone()),
+            ("new_string" | "new" | "newString" | "new_str", serde_json::Value::String(new)) => ("+", new.clone()),
+            (_, serde_json::Value::String(words)) => ("", words.clone()),
+            (_, other) => ("", other.to_string()),
+        };
+        if mark.is_empty() {
+            add(&mut text, &format!("{key}: {value}\n"));
+        } else {
+            value.lines().for_each(|line| add(&mut text, &format!("{mark}{line}\n")));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

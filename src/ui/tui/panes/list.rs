@@ -1,0 +1,94 @@
+//! The list of iterations: outcome, time, cost, hat. Rows are made only for what is in sight.
+
+use std::ops::Range;
+
+use jiff::Timestamp;
+
+use super::super::index::{Entry, Index, Said};
+use super::super::rows::Row;
+use super::super::scroll::Pages;
+use super::super::theme::Theme;
+use crate::ui::figures;
+use crate::ui::style::Ink;
+
+/// The iterations as rows.
+pub struct List<'a> {
+    /// What is known of the run.
+    pub index: &'a Index,
+    /// How it looks.
+    pub theme: &'a Theme,
+    /// The time, for the iteration under way.
+    pub now: Timestamp,
+    /// Whether the run is under way.
+    pub running: bool,
+    /// How wide a row is.
+    pub columns: usize,
+}
+
+impl Pages for List<'_> {
+    fn pages(&self) -> Range<usize> {
+        0..1
+    }
+
+    fn count(&mut self, _: usize) -> usize {
+        self.index.entries.len()
+    }
+
+    fn row(&mut self, _: usize, row: usize) -> Row {
+        let Some(entry) = self.index.entries.get(row) else { return Row::default() };
+        if row == 0 {
+            return Row::new(Ink::Dim, "    start");
+        }
+        let is_last = row + 1 == self.index.entries.len();
+        let (mark, ink) = outcome(entry, is_last && self.running, self.theme);
+        let digits = self.index.run.most.max(100).to_string().len().min(6);
+        let time = match (&entry.ended, entry.started) {
+            (Some(ended), _) => figures::duration(ended.duration_ms),
+            (None, Some(started)) if is_last && self.running => {
+                let passed = (self.now.as_millisecond() - started.as_millisecond()).max(0) / 1000 * 1000;
+                figures::duration(u64::try_from(passed).unwrap_or(0))
+            }
+            _ => String::new(),
+        };
+        let wide = self.columns >= 34;
+        let mut row = Row::new(ink, &format!("{mark:<2}"))
+            .and(Ink::Strong, &format!("{:>digits$} ", entry.iteration))
+            .and(Ink::None, &format!("{time:>7} "));
+        let price = entry.ended.and_then(|ended| ended.cost.map(money).or_else(|| ended.tokens.map(short)));
+        row = row.and(Ink::Dim, &format!("{:>7} ", price.unwrap_or_default()));
+        if let Some(hat) = &entry.hat {
+            row = row.and(Ink::Agent, hat);
+        } else if let Some(agent) = &entry.agent {
+            row = row.and(Ink::Agent, agent);
+        } else if let Some(class) = entry.ended.and_then(|ended| ended.class).filter(|_| wide) {
+            row = row.and(Ink::Bad, class.name());
+        }
+        row
+    }
+}
+
+/// The mark of an iteration.
+fn outcome(entry: &Entry, running: bool, theme: &Theme) -> (&'static str, Ink) {
+    match (&entry.ended, entry.said) {
+        (None, _) if running => (theme.signs.running, Ink::Agent),
+        (Some(ended), _) if !ended.success => (theme.glyphs.fail, Ink::Bad),
+        (Some(ended), _) if ended.verified == Some(false) => (theme.glyphs.fail, Ink::Warn),
+        (Some(_), Some(Said::Complete)) => ("*", Ink::Good),
+        (Some(_), None) => (theme.glyphs.ok, Ink::Good),
+        (None, _) | (Some(_), Some(Said::NearMiss | Said::Other)) => (theme.glyphs.unknown, Ink::Warn),
+    }
+}
+
+/// `$0.37`.
+pub fn money(usd: f64) -> String {
+    if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+}
+
+/// `812`, `41k`, `1.2M`.
+pub fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{}k", number / 1_000),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}

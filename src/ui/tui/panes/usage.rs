@@ -1,0 +1,111 @@
+//! Tokens, money and time of the run, iteration by iteration, as small charts.
+
+use super::super::index::{Ended, Index};
+use super::super::rows::Row;
+use super::super::theme::{Signs, Theme};
+use super::list::money;
+use crate::ui::figures;
+use crate::ui::style::Ink;
+
+/// The charts as rows.
+pub fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<Row> {
+    let ended: Vec<Ended> = index.entries.iter().filter_map(|entry| entry.ended).collect();
+    if ended.is_empty() {
+        return vec![Row::new(Ink::Dim, "no iteration is over yet")];
+    }
+    let (tokens, cost) = index.spent();
+    let time: u64 = ended.iter().map(|ended| ended.duration_ms).sum();
+    let failed = ended.iter().filter(|ended| !ended.success).count() as u64;
+    let mut rows = vec![
+        Row::new(Ink::Strong, &figures::plural(ended.len() as u64, "iteration"))
+            .and(Ink::Dim, &format!(", {failed} failed, {} of work", figures::duration(time))),
+        Row::new(
+            Ink::None,
+            &match tokens {
+                Some(tokens) => format!("{} tokens", figures::count(tokens)),
+                None => "tokens: nobody tells".to_owned(),
+            },
+        ),
+        Row::new(
+            Ink::None,
+            &match cost {
+                Some(cost) => format!("{} in all", money(cost)),
+                None => "cost: nobody tells".to_owned(),
+            },
+        ),
+    ];
+    let tall = if height >= 30 { 6 } else { 3 };
+    #[expect(clippy::cast_precision_loss, reason = "bars of a few columns")]
+    let mut draw = |title: &str, ink: Ink, value: &dyn Fn(&Ended) -> Option<u64>, words: &dyn Fn(f64) -> String| {
+        let values: Vec<f64> = ended.iter().map(|ended| value(ended).unwrap_or(0) as f64).collect();
+        chart(&mut rows, title, ink, &values, words, Size { columns, tall }, &theme.signs);
+    };
+    if tokens.is_some() {
+        draw("tokens an iteration", Ink::Agent, &|ended| ended.tokens, &|most| super::list::short(whole(most)));
+    }
+    draw("time an iteration", Ink::Tool, &|ended| Some(ended.duration_ms), &|most| figures::duration(whole(most)));
+    if cost.is_some() {
+        let mut sum = 0.0;
+        let values: Vec<f64> = ended
+            .iter()
+            .map(|ended| {
+                sum += ended.cost.unwrap_or(0.0);
+                sum
+            })
+            .collect();
+        let size = Size { columns, tall };
+        chart(&mut rows, "cost so far", Ink::Good, &values, &money, size, &theme.signs);
+    }
+    rows
+}
+
+#[derive(Clone, Copy)]
+struct Size {
+    columns: usize,
+    tall: usize,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "values are positive and far from the limit"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// Bars for the values, the largest of each when there are more than columns.
+fn chart(
+    rows: &mut Vec<Row>,
+    title: &str,
+    ink: Ink,
+    values: &[f64],
+    words: &dyn Fn(f64) -> String,
+    Size { columns, tall }: Size,
+    signs: &Signs,
+) {
+    let columns = columns.saturating_sub(2).max(8);
+    let each = values.len().div_ceil(columns).max(1);
+    let bars: Vec<f64> = values.chunks(each).map(|some| some.iter().copied().fold(0.0, f64::max)).collect();
+    let most = bars.iter().copied().fold(0.0, f64::max);
+    rows.push(Row::default());
+    let per = if each > 1 { format!(", a column is {each} iterations") } else { String::new() };
+    rows.push(Row::new(Ink::Strong, title).and(Ink::Dim, &format!("  at most {}{per}", words(most))));
+    let width = if bars.len() * 2 <= columns { 2 } else { 1 };
+    for level in (0..tall).rev() {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "between 0 and 8"
+        )]
+        let part = |value: f64| {
+            let filled = if most > 0.0 { value / most * tall as f64 } else { 0.0 } - level as f64;
+            let eighths = (filled.clamp(0.0, 1.0) * 8.0).round() as usize;
+            // Something is never nothing.
+            if level == 0 && value > 0.0 { eighths.max(1) } else { eighths }
+        };
+        let line: String = bars.iter().map(|value| signs.bars[part(*value)].repeat(width)).collect();
+        rows.push(Row::new(ink, &format!(" {}", line.trim_end())));
+    }
+}

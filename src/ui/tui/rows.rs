@@ -1,0 +1,81 @@
+//! Rows of text as every pane shows them: harmless, in inks, as wide as there is room.
+
+use crate::ui::style::Ink;
+use crate::ui::text::{harmless, width, wrap};
+
+/// One row. Its text is harmless.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Its parts.
+    pub spans: Vec<(Ink, String)>,
+}
+
+impl Row {
+    /// A row of one part.
+    pub fn new(ink: Ink, text: &str) -> Self {
+        Self { spans: vec![(ink, harmless(text))] }
+    }
+
+    /// The row with one more part.
+    #[must_use]
+    pub fn and(mut self, ink: Ink, text: &str) -> Self {
+        self.spans.push((ink, harmless(text)));
+        self
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        self.spans.iter().map(|(_, text)| text.as_str()).collect()
+    }
+}
+
+/// A text of several lines behind a margin, wrapped. The first row has `first` as its margin, all others `rest`.
+pub fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: usize) -> Vec<Row> {
+    let room = columns.saturating_sub(width(&first.text())).max(8);
+    let mut rows = Vec::new();
+    // A text that ends in a newline has no empty last line.
+    for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        for part in wrap(&harmless(line), room) {
+            let mut row = if rows.is_empty() { first.clone() } else { rest.clone() };
+            row.spans.push((ink, part));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// The largest place up to `most` where a text can be cut.
+pub fn boundary(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
+}
+
+/// Lines of a difference, each in its ink.
+pub fn difference(text: &str, margin: &str) -> Vec<Row> {
+    let ink = |line: &str| match line.as_bytes().first() {
+        _ if line.starts_with("+++") || line.starts_with("---") => Ink::Strong,
+        Some(b'+') => Ink::Good,
+        Some(b'-') => Ink::Bad,
+        Some(b'@') => Ink::Agent,
+        _ => Ink::None,
+    };
+    text.lines().map(|line| Row::new(Ink::Dim, margin).and(ink(line), line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paragraph_keeps_its_margin_and_is_harmless() {
+        let rows = paragraph(
+            &Row::new(Ink::Agent, "AI "),
+            &Row::new(Ink::None, "   "),
+            "one two three\n\u{1b}[2J",
+            Ink::None,
+            14,
+        );
+        let texts: Vec<String> = rows.iter().map(Row::text).collect();
+        assert_eq!(texts, ["AI one two", "   three", "   ␛[2J"]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Searching through the whole run, one page after the other, in small steps; it goes on where it began when it comes
+//! to the end.
+
+use std::time::{Duration, Instant};
+
+use super::index::Index;
+use super::scroll::Place;
+use super::theme::Theme;
+use super::transcript::Transcript;
+
+/// What is looked for. A word in small letters finds capitals, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    words: String,
+    exact: bool,
+}
+
+impl Query {
+    /// These words.
+    pub fn new(words: &str) -> Self {
+        Self { words: words.to_owned(), exact: words.chars().any(char::is_uppercase) }
+    }
+
+    /// The words.
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// True when there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Where a text has it first, from an offset on.
+    pub fn find(&self, text: &str, from: usize) -> Option<(usize, usize)> {
+        if self.words.is_empty() {
+            return None;
+        }
+        let rest = text.get(from..)?;
+        if self.exact {
+            return rest.find(&self.words).map(|at| (from + at, from + at + self.words.len()));
+        }
+        rest.char_indices().find_map(|(at, _)| {
+            let length = begins_with(&rest[at..], &self.words)?;
+            Some((from + at, from + at + length))
+        })
+    }
+
+    /// True when a text has it.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.find(text, 0).is_some()
+    }
+}
+
+/// How long the beginning of a text is that equals the words, capitals or not.
+fn begins_with(text: &str, words: &str) -> Option<usize> {
+    let mut letters = text.char_indices();
+    for wanted in words.chars() {
+        let (_, found) = letters.next()?;
+        if !found.to_lowercase().eq(wanted.to_lowercase()) {
+            return None;
+        }
+    }
+    Some(letters.next().map_or(text.len(), |(at, _)| at))
+}
+
+/// Where to look next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Towards the end.
+    Forward,
+    /// Towards the beginning.
+    Backward,
+}
+
+/// A search under way.
+#[derive(Debug)]
+pub struct Search {
+    direction: Direction,
+    /// The page that is looked at next.
+    page: usize,
+    /// How many pages are left.
+    left: usize,
+    all: usize,
+    /// Where it began, until that page was looked at.
+    from: Option<Place>,
+}
+
+/// How a search goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// On this entry, at this place.
+    At(usize, Place),
+    /// So many percent were looked at.
+    NotYet(usize),
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Search {
+    /// Begins behind, or before, a place.
+    pub fn new(direction: Direction, from: Place, index: &Index) -> Self {
+        let all = index.page_count() + 1;
+        Self { direction, page: from.page, left: all, all, from: Some(from) }
+    }
+
+    /// Looks on for at most this long.
+    pub fn advance(
+        &mut self,
+        query: &Query,
+        transcript: &mut Transcript,
+        index: &Index,
+        theme: &Theme,
+        patience: Duration,
+    ) -> Found {
+        let start = Instant::now();
+        loop {
+            if self.left == 0 || query.is_empty() {
+                return Found::Nowhere;
+            }
+            if let Some(place) = self.look(query, transcript, index, theme) {
+                return Found::At(index.entry_of(place.page), place);
+            }
+            let count = index.page_count();
+            self.left -= 1;
+            self.page = match self.direction {
+                Direction::Forward => (self.page + 1) % count,
+                Direction::Backward => (self.page + count - 1) % count,
+            };
+            if start.elapsed() > patience {
+                return Found::NotYet((self.all - self.left) * 100 / self.all);
+            }
+        }
+    }
+
+    /// Looks at one page.
+    fn look(&mut self, query: &Query, transcript: &mut Transcript, index: &Index, theme: &Theme) -> Option<Place> {
+        let mut entry = transcript.of(index, theme, index.entry_of(self.page));
+        let mut blocks = entry.blocks_with(self.page, |text| query.is_in(text));
+        let from = self.from.take();
+        if self.direction == Direction::Backward {
+            blocks.reverse();
+        }
+        for block in blocks {
+            let (place, rows) = entry.rows_of(self.page, block);
+            let hits = |rows: &[super::rows::Row]| -> Vec<usize> {
+                rows.iter().enumerate().filter(|(_, row)| query.is_in(&row.text())).map(|(at, _)| at).collect()
+            };
+            let mut found = hits(&rows);
+            if found.is_empty() {
+                // It is folded away, or broken between two rows.
+                entry.open(self.page, block);
+                let (_, rows) = entry.rows_of(self.page, block);
+                found = hits(&rows);
+            }
+            if found.is_empty() {
+                found.push(0);
+            }
+            if self.direction == Direction::Backward {
+                found.reverse();
+            }
+            let place = |row: usize| Place { row: place.row + row, ..place };
+            let found = found.into_iter().map(place).find(|place| match (from, self.direction) {
+                (None, _) => true,
+                (Some(from), Direction::Forward) => *place > from,
+                (Some(from), Direction::Backward) => *place < from,
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_letters_find_capitals_and_capitals_only_themselves() {
+        assert_eq!(Query::new("straße").find("Die STRASSE, die Straße", 0), Some((17, 24)));
+        assert_eq!(Query::new("todo").find("a TODO", 0), Some((2, 6)));
+        assert_eq!(Query::new("Todo").find("a TODO", 0), None);
+        assert_eq!(Query::new("").find("a", 0), None);
+        assert_eq!(Query::new("a").find("bab", 2), None);
+    }
+}

@@ -1,0 +1,392 @@
+//! Everything the view knows at a moment: the run, what is selected, where each pane stands. It reads and never writes.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use ratatui_core::layout::Rect;
+
+use super::Owner;
+use super::detail::Detail;
+use super::index::{Index, Reach};
+use super::input::Input;
+use super::orders::Hands;
+use super::panes::files::Files;
+use super::panes::list::List;
+use super::panes::raw::RawBytes;
+use super::panes::{Pane, checks, events, help, plan, tools, usage};
+use super::rows::Row;
+use super::scroll::{Listing, Pages, Scroll};
+use super::search::{Found, Query, Search};
+use super::theme::Theme;
+use super::transcript::Transcript;
+use crate::event::Stream;
+use crate::journal::RunDirectory;
+use crate::ui::history::Standing;
+
+/// How long one step of reading may take, so that keys are never late.
+const STEP: Duration = Duration::from_millis(12);
+/// How often is asked whether the run is alive.
+const ALIVE: Duration = Duration::from_secs(1);
+/// How long a message stays.
+const MESSAGE: Duration = Duration::from_secs(6);
+
+/// Which side takes the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The list of iterations.
+    List,
+    /// The pane.
+    Pane,
+}
+
+/// Where things were drawn, for the mouse.
+#[derive(Clone, Debug, Default)]
+pub struct Areas {
+    /// The list.
+    pub list: Rect,
+    /// The pane.
+    pub pane: Rect,
+    /// How many columns plan and tools have beside the transcript.
+    pub beside: u16,
+    /// The name of each pane.
+    pub tabs: Vec<(Rect, Pane)>,
+}
+
+/// What a view is.
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact about the screen")]
+pub struct State {
+    /// The run as far as it is known.
+    pub index: Index,
+    /// How it looks.
+    pub theme: Theme,
+    /// What the view cannot do itself.
+    pub hands: Box<dyn Hands>,
+    /// Where the run is.
+    pub directory: RunDirectory,
+    /// Whose run it is.
+    pub owner: Owner,
+    /// The transcript.
+    pub transcript: Transcript,
+    /// The fold of the selected entry.
+    pub detail: Detail,
+    /// What it changed.
+    pub files: Files,
+    /// What it wrote.
+    pub raw: RawBytes,
+    /// The stream that is shown of it.
+    pub stream: Stream,
+    /// The selected entry.
+    pub selected: usize,
+    /// What is shown of it.
+    pub pane: Pane,
+    /// Which side takes the keys.
+    pub front: Side,
+    /// Where the list stands.
+    pub list_scroll: Scroll,
+    /// Where each pane stands.
+    pub scrolls: [Scroll; 8],
+    /// Where the help stands.
+    pub help_scroll: Scroll,
+    /// True while the help is shown.
+    pub help: bool,
+    /// True while the newest is kept in sight.
+    pub follow: bool,
+    /// What is being asked.
+    pub input: Option<Input>,
+    /// What is told, and since when.
+    pub message: Option<(Instant, String)>,
+    /// What is looked for.
+    pub query: Query,
+    /// The search under way.
+    pub search: Option<Search>,
+    /// How far it is.
+    pub searched: usize,
+    /// Whether the run is under way.
+    pub running: bool,
+    asked: Option<Instant>,
+    /// The time.
+    pub now: Timestamp,
+    /// True when the screen is not what it should be.
+    pub changed: bool,
+    /// Where things were drawn.
+    pub areas: Areas,
+}
+
+/// Whether there is more to do at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// There is.
+    Left,
+    /// There is not.
+    Done,
+}
+
+impl State {
+    /// A view of a run.
+    pub fn new(directory: RunDirectory, theme: &Theme, hands: Box<dyn Hands>, owner: Owner) -> Self {
+        let index = Index::new(&directory.journal());
+        Self {
+            detail: Detail::of(0, &index),
+            index,
+            theme: *theme,
+            hands,
+            directory,
+            owner,
+            transcript: Transcript::new(),
+            files: Files::default(),
+            raw: RawBytes::none(),
+            stream: Stream::Stdout,
+            selected: 0,
+            pane: Pane::Transcript,
+            front: Side::Pane,
+            list_scroll: Scroll::default(),
+            scrolls: [Scroll::default(); 8],
+            help_scroll: Scroll::default(),
+            help: false,
+            follow: true,
+            input: None,
+            message: None,
+            query: Query::default(),
+            search: None,
+            searched: 0,
+            running: false,
+            asked: None,
+            now: Timestamp::now(),
+            changed: true,
+            areas: Areas::default(),
+        }
+    }
+
+    /// Reads on, a little at a time.
+    pub fn work(&mut self) -> Work {
+        let mut work = Work::Done;
+        match self.index.advance(STEP) {
+            Ok(Reach::Same) => {}
+            Ok(reach) => {
+                self.changed = true;
+                if reach == Reach::More {
+                    work = Work::Left;
+                }
+                if self.follow {
+                    self.select(self.index.entries.len() - 1);
+                    self.show_newest();
+                }
+            }
+            Err(error) => self.tell(format!("cannot read the journal: {error}")),
+        }
+        self.ask_whether_alive();
+        if work == Work::Done && self.gather() == Work::Left {
+            work = Work::Left;
+        }
+        if self.look_on() == Work::Left {
+            work = Work::Left;
+        }
+        if self.message.as_ref().is_some_and(|(since, _)| since.elapsed() > MESSAGE) {
+            self.message = None;
+            self.changed = true;
+        }
+        work
+    }
+
+    fn ask_whether_alive(&mut self) {
+        if self.asked.is_none_or(|asked| asked.elapsed() >= ALIVE) {
+            self.asked = Some(Instant::now());
+            let running = self.index.end.is_none() && self.hands.is_running();
+            self.changed |= running != self.running;
+            self.running = running;
+        }
+        if self.index.end.is_some() && self.running {
+            self.running = false;
+            self.changed = true;
+        }
+    }
+
+    /// Reads on what only some panes show.
+    fn gather(&mut self) -> Work {
+        if self.detail.entry() != self.selected {
+            self.detail = Detail::of(self.selected, &self.index);
+        }
+        let needs = match self.pane {
+            Pane::Plan | Pane::Tools | Pane::Files => true,
+            Pane::Transcript => self.areas.beside > 0,
+            _ => false,
+        };
+        let more = needs && self.detail.advance(&self.index, STEP);
+        self.changed |= more;
+        if self.pane == Pane::Files {
+            let is_over = self.index.entries.get(self.selected).is_some_and(|entry| entry.ended.is_some());
+            if self.files.entry() != self.selected || (self.files.is_early() && is_over) {
+                self.files = Files::ask(self.selected, &self.index, &mut *self.hands);
+                self.changed = true;
+            }
+            self.changed |= self.files.hear();
+        }
+        if self.pane == Pane::Raw {
+            let iteration = self.index.entries.get(self.selected).map_or(0, |entry| entry.iteration);
+            if self.raw.what() != (iteration, self.stream) {
+                self.raw = RawBytes::open(&self.directory.raw(), iteration, self.stream);
+                self.changed = true;
+            } else if self.running && self.raw.measure() {
+                self.changed = true;
+                if self.follow {
+                    self.show_newest();
+                }
+            }
+        }
+        if more && self.detail.percent(&self.index) < 100 { Work::Left } else { Work::Done }
+    }
+
+    /// Goes on with the search.
+    fn look_on(&mut self) -> Work {
+        let Some(search) = &mut self.search else { return Work::Done };
+        let found = search.advance(&self.query, &mut self.transcript, &self.index, &self.theme, STEP);
+        self.changed = true;
+        match found {
+            Found::NotYet(percent) => {
+                self.searched = percent;
+                return Work::Left;
+            }
+            Found::Nowhere => self.tell(format!("`{}` is nowhere in this run", self.query.words())),
+            Found::At(entry, place) => {
+                self.select(entry);
+                self.follow = false;
+                self.pane = Pane::Transcript;
+                self.front = Side::Pane;
+                let mut pages = self.transcript.of(&self.index, &self.theme, entry);
+                self.scrolls[0].go(&mut pages, place);
+            }
+        }
+        self.search = None;
+        Work::Done
+    }
+
+    /// Selects an entry; its panes begin at their beginning.
+    pub fn select(&mut self, entry: usize) {
+        let entry = entry.min(self.index.entries.len() - 1);
+        if self.selected != entry {
+            self.selected = entry;
+            self.changed = true;
+            for pane in [Pane::Transcript, Pane::Plan, Pane::Tools, Pane::Files, Pane::Checks, Pane::Raw] {
+                let height = self.scrolls[pane.number()].height;
+                self.scrolls[pane.number()] = Scroll { height, ..Scroll::default() };
+            }
+        }
+        if self.list_scroll.cursor.row != entry {
+            let mut scroll = self.list_scroll;
+            scroll.cursor.row = entry;
+            scroll.show(&mut self.list(0));
+            self.list_scroll = scroll;
+        }
+    }
+
+    /// Keeps the newest in sight.
+    pub fn show_newest(&mut self) {
+        match self.pane {
+            Pane::Transcript | Pane::Tools | Pane::Events | Pane::Raw => {
+                self.scroll_pane(|scroll, pages| scroll.last(pages));
+            }
+            _ => {}
+        }
+    }
+
+    /// Does something with the pane in front, and where it stands.
+    pub fn scroll_pane(&mut self, act: impl FnOnce(&mut Scroll, &mut Shown)) {
+        self.changed = true;
+        let number = self.pane.number();
+        let mut scroll = self.scrolls[number];
+        match self.pane {
+            Pane::Transcript => {
+                let pages = self.transcript.of(&self.index, &self.theme, self.selected);
+                act(&mut scroll, &mut Shown::Transcript(pages));
+            }
+            Pane::Raw => act(&mut scroll, &mut Shown::Raw(&mut self.raw)),
+            _ => {
+                let columns = usize::from(self.areas.pane.width).max(20);
+                let rows = self.rows(columns, scroll.height);
+                act(&mut scroll, &mut Shown::Listing(Listing(rows)));
+            }
+        }
+        self.scrolls[number] = scroll;
+    }
+
+    /// The rows of a pane that has few of them.
+    pub fn rows(&mut self, columns: usize, height: usize) -> Vec<Row> {
+        let percent = self.detail.percent(&self.index);
+        match self.pane {
+            Pane::Plan => plan::rows(&self.detail, &self.theme, columns),
+            Pane::Tools => tools::rows(&self.detail, &self.theme, columns, percent),
+            Pane::Files => self.files.rows(&self.detail, &self.theme),
+            Pane::Events => events::rows(&self.index, columns),
+            Pane::Usage => usage::rows(&self.index, &self.theme, columns, height),
+            Pane::Checks => checks::rows(&self.index, self.selected, &self.theme, columns),
+            Pane::Transcript | Pane::Raw => Vec::new(),
+        }
+    }
+
+    /// The list.
+    pub fn list(&self, columns: usize) -> List<'_> {
+        List { index: &self.index, theme: &self.theme, now: self.now, running: self.running, columns }
+    }
+
+    /// The help.
+    pub fn help_rows(&self, columns: usize) -> Listing {
+        Listing(help::rows(&self.theme, columns))
+    }
+
+    /// How the run stands.
+    pub fn standing(&self) -> Standing {
+        match &self.index.end {
+            Some(end) => Standing::Ended(end.outcome),
+            None if self.running => Standing::Running,
+            None => Standing::Unfinished,
+        }
+    }
+
+    /// Tells something at the bottom.
+    pub fn tell(&mut self, words: impl Into<String>) {
+        self.message = Some((Instant::now(), words.into()));
+        self.changed = true;
+    }
+
+    /// True while time is shown that passes.
+    pub const fn ticks(&self) -> bool {
+        self.running
+    }
+}
+
+impl Pages for Shown<'_> {
+    fn pages(&self) -> Range<usize> {
+        match self {
+            Self::Transcript(pages) => pages.pages(),
+            Self::Raw(pages) => pages.pages(),
+            Self::Listing(pages) => pages.pages(),
+        }
+    }
+
+    fn count(&mut self, page: usize) -> usize {
+        match self {
+            Self::Transcript(pages) => pages.count(page),
+            Self::Raw(pages) => pages.count(page),
+            Self::Listing(pages) => pages.count(page),
+        }
+    }
+
+    fn row(&mut self, page: usize, row: usize) -> Row {
+        match self {
+            Self::Transcript(pages) => pages.row(page, row),
+            Self::Raw(pages) => pages.row(page, row),
+            Self::Listing(pages) => pages.row(page, row),
+        }
+    }
+}
+
+/// What a pane shows.
+pub enum Shown<'a> {
+    /// The transcript.
+    Transcript(super::transcript::Entry<'a>),
+    /// Raw bytes.
+    Raw(&'a mut RawBytes),
+    /// Rows.
+    Listing(Listing),
+}

@@ -1,0 +1,92 @@
+//! How things look: the terminal's own sixteen colours, so that light and dark backgrounds both stay readable; without
+//! colours, bold, dim and reversed say the same.
+
+use ratatui_core::style::{Color, Modifier, Style};
+
+use crate::ui::style::{Glyphs, Ink, Palette};
+
+/// Colours and signs.
+#[derive(Clone, Copy, Debug)]
+pub struct Theme {
+    palette: Palette,
+    /// Signs.
+    pub glyphs: Glyphs,
+    /// Signs that only this view has.
+    pub signs: Signs,
+}
+
+/// Signs that only this view has.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
+    /// Something that can be opened.
+    pub folded: &'static str,
+    /// Something that can be closed.
+    pub open: &'static str,
+    /// Between columns.
+    pub column: &'static str,
+    /// Under way.
+    pub running: &'static str,
+    /// Bars from empty to full.
+    pub bars: [&'static str; 9],
+    /// Where the window is, on the edge of what is scrolled.
+    pub thumb: &'static str,
+}
+
+impl Theme {
+    /// With these colours and signs.
+    pub fn new(palette: Palette, glyphs: Glyphs) -> Self {
+        let unicode = glyphs.gutter == Glyphs::UNICODE.gutter;
+        Self { palette, glyphs, signs: if unicode { UNICODE } else { ASCII } }
+    }
+
+    /// The style of an ink.
+    pub fn style(&self, ink: Ink) -> Style {
+        let plain = Style::new();
+        let style = match ink {
+            Ink::Dim => plain.add_modifier(Modifier::DIM),
+            Ink::Strong => plain.add_modifier(Modifier::BOLD),
+            Ink::Good | Ink::Added => plain.fg(Color::Green),
+            Ink::Bad | Ink::Removed => plain.fg(Color::Red),
+            Ink::Warn => plain.fg(Color::Yellow),
+            Ink::Agent | Ink::Code | Ink::Hunk => plain.fg(Color::Cyan),
+            Ink::Tool => plain.fg(Color::Magenta),
+            Ink::Heading => plain.add_modifier(Modifier::BOLD.union(Modifier::UNDERLINED)),
+            Ink::Emphasis => plain.add_modifier(Modifier::ITALIC),
+            Ink::StrongEmphasis => plain.add_modifier(Modifier::BOLD.union(Modifier::ITALIC)),
+            Ink::Struck => plain.add_modifier(Modifier::CROSSED_OUT),
+            Ink::Link => plain.add_modifier(Modifier::UNDERLINED),
+            Ink::None => plain,
+        };
+        match (self.palette, ink) {
+            (Palette::Colour, _) => style,
+            (Palette::Plain, Ink::Bad) => plain.add_modifier(Modifier::BOLD),
+            (Palette::Plain, _) => Style { fg: None, ..style },
+        }
+    }
+
+    /// What was searched for.
+    pub fn found(&self, style: Style) -> Style {
+        match self.palette {
+            Palette::Colour => style.fg(Color::Black).bg(Color::Yellow),
+            Palette::Plain => style.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
+        }
+    }
+}
+
+const UNICODE: Signs = Signs {
+    folded: "▸",
+    open: "▾",
+    column: "│",
+    running: "●",
+    bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
+    thumb: "┃",
+};
+
+const ASCII: Signs = Signs {
+    folded: "+",
+    open: "-",
+    column: "|",
+    running: "*",
+    bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
+    thumb: "#",
+};

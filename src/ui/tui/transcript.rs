@@ -1,0 +1,296 @@
+//! What an iteration said and did, page by page. Only pages in sight, and a few around them, are in memory.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::blocks::{self, Fold, Folding};
+use super::index::Index;
+use super::model::{Blocks, Kind};
+use super::rows::Row;
+use super::scroll::{Pages, Place, Scroll};
+use super::search::Direction;
+use super::theme::Theme;
+use crate::journal::Record;
+
+/// So many pages are kept.
+const MOST_PAGES: usize = 24;
+/// So many blocks may be opened or closed by hand.
+const MOST_TURNED: usize = 4096;
+
+/// The pages that were read, and how they are shown.
+#[derive(Debug)]
+pub struct Transcript {
+    read: HashMap<usize, Page>,
+    /// The pages that were used, the newest last.
+    used: Vec<usize>,
+    columns: usize,
+    folding: Folding,
+    /// Blocks that somebody opened or closed: by the page's offset and the block's number.
+    turned: HashMap<(u64, usize), Fold>,
+    /// Counts changes of width and folding.
+    version: u64,
+}
+
+/// A page that was read.
+#[derive(Debug, Default)]
+struct Page {
+    from: u64,
+    /// It was read up to here.
+    to: u64,
+    blocks: Blocks,
+    /// The rows of each block.
+    rows: Vec<Vec<Row>>,
+    /// The number of the first row of each block.
+    starts: Vec<usize>,
+    count: usize,
+    version: u64,
+}
+
+impl Transcript {
+    /// Nothing is read yet.
+    pub fn new() -> Self {
+        Self {
+            read: HashMap::new(),
+            used: Vec::new(),
+            columns: 80,
+            folding: Folding::default(),
+            turned: HashMap::new(),
+            version: 1,
+        }
+    }
+
+    /// The pages of an entry, as they are shown.
+    pub fn of<'a>(&'a mut self, index: &'a Index, theme: &'a Theme, entry: usize) -> Entry<'a> {
+        Entry { pages: index.pages_of(entry), transcript: self, index, theme }
+    }
+}
+
+/// The transcript of one entry.
+pub struct Entry<'a> {
+    transcript: &'a mut Transcript,
+    index: &'a Index,
+    theme: &'a Theme,
+    pages: Range<usize>,
+}
+
+impl Entry<'_> {
+    /// Shows it in so many columns. What the cursor pointed at stays where it is.
+    pub fn widen(&mut self, columns: usize, scroll: &mut Scroll) {
+        if self.transcript.columns != columns {
+            self.keep(scroll, |transcript| transcript.columns = columns);
+        }
+    }
+
+    /// Opens or closes the block at the cursor.
+    pub fn turn(&mut self, scroll: &mut Scroll) {
+        let place = scroll.cursor;
+        let (Some(block), page) = (self.block_at(place), place.page) else { return };
+        let folding = self.transcript.folding;
+        let Some(read) = self.transcript.read.get(&page) else { return };
+        let key = (read.from, block);
+        let now = self.transcript.turned.get(&key).copied();
+        let now = now.unwrap_or_else(|| folding.of(&read.blocks.all[block].kind));
+        if self.transcript.turned.len() >= MOST_TURNED {
+            self.transcript.turned.clear();
+        }
+        self.keep(scroll, |transcript| {
+            transcript.turned.insert(key, now.turned());
+        });
+    }
+
+    /// Folds differently from now on.
+    pub fn fold(&mut self, scroll: &mut Scroll, change: impl FnOnce(&mut Folding)) {
+        self.keep(scroll, |transcript| {
+            change(&mut transcript.folding);
+            transcript.turned.clear();
+        });
+    }
+
+    /// Opens a block, so that all of it can be seen.
+    pub fn open(&mut self, page: usize, block: usize) {
+        self.load(page);
+        if let Some(read) = self.transcript.read.get_mut(&page) {
+            self.transcript.turned.insert((read.from, block), Fold::Open);
+            read.version = 0;
+        }
+    }
+
+    /// Changes how rows are laid out, and finds the cursor's and the window's block again.
+    fn keep(&mut self, scroll: &mut Scroll, change: impl FnOnce(&mut Transcript)) {
+        let places = [scroll.cursor, scroll.top].map(|place| (place, self.block_at(place)));
+        let below = self.distance(scroll.top, scroll.cursor, scroll.height);
+        change(self.transcript);
+        self.transcript.version += 1;
+        let [cursor, top] = places.map(|(place, block)| match block {
+            Some(block) => self.place_of(place.page, block),
+            None => place,
+        });
+        (scroll.cursor, scroll.top) = (cursor, top);
+        let now = self.distance(scroll.top, scroll.cursor, scroll.height);
+        // The block stays on its row of the screen where it can.
+        if now != below {
+            scroll.top = scroll.cursor;
+            let mut probe = Scroll { cursor: scroll.cursor, top: scroll.cursor, height: 1 };
+            probe.step(self, -isize::try_from(below).unwrap_or(0));
+            scroll.top = probe.cursor;
+        }
+        scroll.show(self);
+    }
+
+    fn distance(&mut self, from: Place, to: Place, most: usize) -> usize {
+        let mut probe = Scroll { cursor: from, top: from, height: 1 };
+        (0..most)
+            .find(|_| {
+                let there = probe.cursor >= to;
+                probe.step(self, 1);
+                there
+            })
+            .unwrap_or(0)
+    }
+
+    /// The block at a place.
+    pub fn block_at(&mut self, place: Place) -> Option<usize> {
+        self.load(place.page);
+        let page = self.transcript.read.get(&place.page)?;
+        let block = page.starts.partition_point(|start| *start <= place.row).checked_sub(1)?;
+        (place.row < page.count).then_some(block)
+    }
+
+    /// Where a block begins.
+    pub fn place_of(&mut self, page: usize, block: usize) -> Place {
+        self.load(page);
+        let row = self.transcript.read.get(&page).and_then(|page| page.starts.get(block)).copied().unwrap_or(0);
+        Place { page, row }
+    }
+
+    /// The place of a record.
+    pub fn place_at(&mut self, offset: u64) -> Place {
+        let page = self.index.page_at(offset);
+        self.load(page);
+        let block = self
+            .transcript
+            .read
+            .get(&page)
+            .map_or(0, |page| page.blocks.all.partition_point(|block| block.at <= offset).saturating_sub(1));
+        self.place_of(page, block)
+    }
+
+    /// The text of the block at a place.
+    pub fn text_at(&mut self, place: Place) -> Option<String> {
+        let block = self.block_at(place)?;
+        let page = self.transcript.read.get(&place.page)?;
+        page.blocks.all.get(block).map(blocks::text)
+    }
+
+    /// The next tool before or behind a place.
+    pub fn next_tool(&mut self, place: Place, direction: Direction) -> Option<Place> {
+        let here = self.block_at(place).unwrap_or(0);
+        let pages: Vec<usize> = match direction {
+            Direction::Forward => (place.page..self.pages.end).collect(),
+            Direction::Backward => (self.pages.start..=place.page).rev().collect(),
+        };
+        for page in pages {
+            self.load(page);
+            let Some(read) = self.transcript.read.get(&page) else { continue };
+            let is_tool = |block: &usize| matches!(read.blocks.all[*block].kind, Kind::Tool(_));
+            let mut range = 0..read.blocks.all.len();
+            let found = match (direction, page == place.page) {
+                (Direction::Forward, true) => (here + 1..range.end).find(is_tool),
+                (Direction::Forward, false) => range.find(is_tool),
+                (Direction::Backward, true) => (0..here.min(range.end)).rev().find(is_tool),
+                (Direction::Backward, false) => range.rev().find(is_tool),
+            };
+            if let Some(block) = found {
+                return Some(self.place_of(page, block));
+            }
+        }
+        None
+    }
+
+    /// The blocks of a page whose text has something, in order.
+    pub fn blocks_with(&mut self, page: usize, mut has: impl FnMut(&str) -> bool) -> Vec<usize> {
+        self.load(page);
+        let Some(read) = self.transcript.read.get(&page) else { return Vec::new() };
+        let all = read.blocks.all.iter().enumerate();
+        all.filter(|(_, block)| has(&blocks::text(block))).map(|(at, _)| at).collect()
+    }
+
+    /// The rows of a block, with the place of the first.
+    pub fn rows_of(&mut self, page: usize, block: usize) -> (Place, Vec<Row>) {
+        let place = self.place_of(page, block);
+        let rows = self.transcript.read.get(&page).and_then(|page| page.rows.get(block)).cloned().unwrap_or_default();
+        (place, rows)
+    }
+
+    /// Writes the text of a page.
+    pub fn write(&mut self, page: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        self.load(page);
+        let Some(read) = self.transcript.read.get(&page) else { return Ok(()) };
+        read.blocks.all.iter().try_for_each(|block| writeln!(out, "{}\n", blocks::text(block).trim_end()))
+    }
+
+    /// Reads a page, or what is new on it, and lays out its rows.
+    fn load(&mut self, number: usize) {
+        let Self { transcript, index, theme, .. } = self;
+        let range = index.page(number);
+        let page = transcript.read.entry(number).or_insert_with(|| Page {
+            from: range.start,
+            to: range.start,
+            ..Page::default()
+        });
+        if page.to < range.end {
+            // What cannot be read now is asked for again with the next row.
+            let bytes = index.bytes(page.to..range.end).unwrap_or_default();
+            let mut at = page.to;
+            for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                if let Ok(record) = Record::read_line(line.strip_suffix(b"\n").unwrap_or(line)) {
+                    page.blocks.see(&record, at);
+                }
+                at += line.len() as u64;
+            }
+            page.to = at;
+        }
+        let changed = page.blocks.take_changed();
+        if page.version != transcript.version || changed.is_some() {
+            let first = if page.version == transcript.version { changed.unwrap_or(0) } else { 0 };
+            page.version = transcript.version;
+            page.rows.truncate(first);
+            for (at, block) in page.blocks.all.iter().enumerate().skip(first) {
+                let fold = transcript.turned.get(&(page.from, at)).copied();
+                let fold = fold.unwrap_or_else(|| transcript.folding.of(&block.kind));
+                page.rows.push(blocks::rows(block, fold, transcript.columns, theme));
+            }
+            page.count = 0;
+            page.starts.clear();
+            for rows in &page.rows {
+                page.starts.push(page.count);
+                page.count += rows.len();
+            }
+        }
+        if transcript.used.last() != Some(&number) {
+            transcript.used.retain(|used| *used != number);
+            transcript.used.push(number);
+            if transcript.used.len() > MOST_PAGES {
+                let oldest = transcript.used.remove(0);
+                transcript.read.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl Pages for Entry<'_> {
+    fn pages(&self) -> Range<usize> {
+        self.pages.clone()
+    }
+
+    fn count(&mut self, page: usize) -> usize {
+        self.load(page);
+        self.transcript.read.get(&page).map_or(0, |page| page.count)
+    }
+
+    fn row(&mut self, page: usize, row: usize) -> Row {
+        let Some(block) = self.block_at(Place { page, row }) else { return Row::default() };
+        let Some(read) = self.transcript.read.get(&page) else { return Row::default() };
+        read.rows[block].get(row - read.starts[block]).cloned().unwrap_or_default()
+    }
+}
