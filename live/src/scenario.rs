@@ -165,3 +165,29 @@ pub fn all() -> Result<Vec<Scenario>, Problem> {
     };
     FILES.into_iter().map(read).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::clis;
+
+    #[test]
+    fn every_file_of_the_directory_is_played() {
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+        let files = std::fs::read_dir(directory).unwrap().count();
+        assert_eq!(all().ok().unwrap().len(), files);
+    }
+
+    #[test]
+    fn what_a_cli_cannot_play_is_a_scenario() {
+        let scenarios = all().ok().unwrap();
+        for cli in clis::table(&[]).ok().unwrap() {
+            for name in cli.cannot.keys() {
+                assert!(scenarios.iter().any(|scenario| scenario.name == name), "{}: no scenario `{name}`", cli.agent);
+            }
+            assert!(cli.absent.is_some() || !cli.package.is_empty(), "{} has no package", cli.agent);
+        }
+    }
+}

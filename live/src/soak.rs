@@ -152,3 +152,28 @@ fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values[values.len() / 2]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(grow: impl Fn(u64) -> Sample) -> Vec<Sample> {
+        (0..100).map(grow).collect()
+    }
+
+    #[test]
+    fn what_grows_is_told_and_what_warms_up_is_not() {
+        let flat = |at: u64| Sample {
+            kib: 20_000 + at.min(10) * 100,
+            descriptors: 14,
+            took: Duration::from_millis(100 + at % 3),
+        };
+        assert!(judge("flat", &samples(flat)).is_empty());
+        let leaking = samples(|at| Sample { kib: 20_000 + at * 100, ..flat(at) });
+        assert_eq!(judge("a", &leaking), ["a: memory grows"]);
+        let holding = samples(|at| Sample { descriptors: 14 + usize::try_from(at).unwrap_or(0) / 10, ..flat(at) });
+        assert_eq!(judge("a", &holding), ["a: descriptors grow"]);
+        let slowing = samples(|at| Sample { took: Duration::from_millis(50 + at * 10), ..flat(at) });
+        assert_eq!(judge("a", &slowing), ["a: an iteration takes longer and longer"]);
+    }
+}
