@@ -9,7 +9,7 @@ use crate::scenario::Seen;
 use crate::stage::Problem;
 
 /// How a CLI is led to the scripted model.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cli {
     /// The agent's name.

@@ -3,6 +3,7 @@
 //!
 //! The CLIs never see the user's environment, home directory or keys.
 
+mod capture;
 mod checks;
 mod clis;
 mod doctor;
@@ -11,6 +12,8 @@ mod matrix;
 mod processes;
 mod scenario;
 mod sdk;
+mod shapes;
+mod soak;
 mod stage;
 mod trial;
 
@@ -40,6 +43,14 @@ enum What {
     Doctor,
     /// Anthropic's own client with `demo-as-claude`, and with `codex-as-claude` and the real codex
     Sdk,
+    /// 500 iterations of the demo agent and 50 of a real CLI, in one process each: nothing may grow
+    Soak,
+    /// Fixtures in the form of `tests/transcripts`, and what changed in the shape of events since the last version there
+    Capture {
+        /// Where to: `tests/transcripts` makes them fixtures, which then need their facts; a place of its own if not given
+        #[arg(long, value_name = "DIRECTORY")]
+        into: Option<std::path::PathBuf>,
+    },
 }
 
 #[derive(Args)]
@@ -89,6 +100,18 @@ fn main() -> ExitCode {
     let done = match line.what.unwrap_or(What::Matrix) {
         What::Matrix => play(&line.choice),
         What::Sdk => consume(&line.choice),
+        What::Soak => {
+            let length = if line.choice.short {
+                soak::Length { demo: 60, real: 0 }
+            } else {
+                soak::Length { demo: 500, real: 50 }
+            };
+            soak::run(&length, &line.choice.only)
+        }
+        What::Capture { into } => line
+            .choice
+            .clis()
+            .and_then(|clis| capture::run(&clis, &line.choice.scenarios()?, line.choice.version(), into.as_deref())),
         What::Doctor => line.choice.clis().and_then(|mut clis| {
             clis.retain(|cli| cli.absent.is_none());
             doctor::run(&clis, line.choice.version())

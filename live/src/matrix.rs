@@ -186,3 +186,36 @@ impl Notes {
         format!(" [{}]", at + 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_says_what_is_wrong_what_cannot_be_played_and_what_is_not_to_be_had() {
+        let row = |agent: &str, version: Result<String, String>, cells: Vec<Cell>| Row {
+            agent: agent.to_owned(),
+            version,
+            cells,
+            lacks: Vec::new(),
+        };
+        let rows = [
+            row(
+                "one",
+                Ok("1.0".to_owned()),
+                vec![Cell::Good(Duration::from_secs(7)), Cell::Bad(vec!["it broke".to_owned()])],
+            ),
+            row("two", Ok("2.0".to_owned()), vec![Cell::Not("no rules".to_owned()), Cell::Not("no rules".to_owned())]),
+            row("three", Err("no registry has it".to_owned()), Vec::new()),
+        ];
+        let scenarios: Vec<Scenario> = crate::scenario::all().ok().into_iter().flatten().take(2).collect();
+        let text = document(&rows, &scenarios);
+        assert!(text.contains("| one | 1.0 | ✓ 7 s | ✗ [1] |"), "{text}");
+        assert!(text.contains("| two | 2.0 | – [2] | – [2] |"), "{text}");
+        assert!(text.contains("| three | not to be had [3] | – | – |"), "{text}");
+        assert!(
+            text.contains("1. one: `resume`: it broke\n2. two: no rules\n3. three: no registry has it\n"),
+            "{text}"
+        );
+    }
+}
