@@ -1,6 +1,7 @@
 //! The command line: clap types only.
 
 pub mod history;
+mod looks;
 mod setup;
 mod steer;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
+pub use looks::{Colour, Looks, Shown, ViewLooks};
 pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Schema, Shell, Subject};
 pub use steer::{Emit, Graph, Hats, Limit, ModeRun, Prompt, PromptAction, PromptShow, Stop, Words};
 
@@ -276,7 +278,7 @@ pub struct Run {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 const RUN_EXAMPLES: &str = "Examples:
@@ -351,29 +353,6 @@ pub struct Show {
     pub json: bool,
 }
 
-/// How lines look.
-#[derive(Clone, Debug, Args)]
-pub struct Looks {
-    /// When to use colours. `NO_COLOR` is respected.
-    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
-    pub color: Colour,
-
-    /// Use no characters beyond ASCII for the view's own signs.
-    #[arg(long)]
-    pub ascii: bool,
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// What `ralph run` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -434,7 +413,7 @@ pub struct Translate {
 
     /// How it looks with `--to text`.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 /// What `ralph translate` writes.

@@ -25,6 +25,7 @@ pub mod ui;
 pub mod duration;
 pub mod error;
 pub mod event;
+pub mod http;
 pub mod nearest;
 pub mod yaml;
 

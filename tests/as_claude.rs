@@ -126,85 +126,12 @@ fn failures_are_told_in_the_words_that_others_look_for() {
 
 // Whole programs.
 
+#[path = "support/commands.rs"]
+mod commands;
 #[path = "support/mod.rs"]
 mod support;
 
 use support::Test;
-
-/// The document's minimal template, with `cat` for the tool.
-const TEMPLATE: &str = r#"#!/usr/bin/env bash
-set -euo pipefail
-prompt=""
-while [[ $# -gt 0 ]]; do
-    case "$1" in
-        -p) prompt="${2:-}"; shift; shift 2>/dev/null || true ;;
-        *)  shift ;;
-    esac
-done
-if [[ -z "$prompt" ]]; then
-    echo "error: no prompt provided (-p flag required)" >&2
-    exit 1
-fi
-printf '%s' "$prompt" > heard
-echo 'a plain line between'
-echo '{"type":"content_block_delta","delta":{"type":"text_delta","text":"I did it.\n<<<RALPHEX:COMPL"}}'
-echo '{"type":"content_block_delta","delta":{"type":"text_delta","text":"ETED>>>\n"}}'
-echo '{"type":"result","result":""}'
-echo '{"type":"result","result":""}'
-"#;
-
-/// Takes its prompt on standard input only, as today's callers give it.
-const BY_STDIN: &str = r#"#!/bin/sh
-case "$*" in *--print*) ;; *) echo "error: no prompt on standard input" >&2; exit 1 ;; esac
-cat > heard
-echo '{"type":"assistant","message":{"content":[{"type":"text","text":"<<<RALPHEX:ALL_TASKS_DONE>>>"}]}}'
-echo '{"type":"result","result":{"output":""}}'
-"#;
-
-fn script(test: Test, name: &str, text: &str) -> Test {
-    let test = test.file(name, text);
-    std::fs::set_permissions(test.workspace().join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    test
-}
-
-fn heard(ran: &support::Ran) -> String {
-    std::fs::read_to_string(ran.test.workspace().join("heard")).unwrap()
-}
-
-#[test]
-fn a_wrapper_that_speaks_claude_is_an_agent() {
-    let test = script(Test::new(), "wrap.sh", TEMPLATE);
-    let ran = test.args(&["--claude-command", "./wrap.sh"]).run().complete().after_iterations(1);
-    assert!(heard(&ran).starts_with("Do the work."));
-    let command = ran.facts("run_start")[0]["command"].to_string();
-    assert!(command.contains("--dangerously-skip-permissions") && command.contains("-p"), "{command}");
-}
-
-#[test]
-fn a_wrapper_that_takes_its_prompt_on_standard_input_is_found_out() {
-    let test = script(Test::new(), "wrap.sh", BY_STDIN);
-    let ran = test.args(&["--claude-command", "./wrap.sh"]).run().complete();
-    assert!(heard(&ran).starts_with("Do the work."));
-    assert_eq!(ran.facts("run_end")[0]["iterations"], 1, "the first try costs nothing");
-    let config = "cli: {backend: claude-command, command: ./wrap.sh, prompt_mode: stdin}\n";
-    let test = script(Test::new(), "wrap.sh", BY_STDIN).file("ralph.yml", config);
-    test.run().complete().after_iterations(1);
-}
-
-#[test]
-fn the_configuration_of_its_own_loop_names_a_wrapper() {
-    let config = "claude_command = ./wrap.sh\nclaude_args =\n";
-    let test = script(Test::new(), "wrap.sh", TEMPLATE).file(".ralphex/config", config);
-    test.run().complete().shows("which speaks Claude").shows("(from .ralphex/config:1)");
-}
-
-#[test]
-fn review_and_plan_signals_complete_a_run_of_such_a_command() {
-    for signal in ["REVIEW_DONE", "CODEX_REVIEW_DONE", "PLAN_READY", "ALL_TASKS_DONE"] {
-        let text = TEMPLATE.replace("<<<RALPHEX:COMPL", "<<<RALPHEX:").replace("ETED>>>", &format!("{signal}>>>"));
-        script(Test::new(), "wrap.sh", &text).args(&["--claude-command", "./wrap.sh"]).run().complete();
-    }
-}
 
 fn lines(bytes: &[u8]) -> Vec<serde_json::Value> {
     bytes
@@ -274,4 +201,69 @@ fn what_cannot_start_is_told_in_the_stream_too() {
     assert!(!output.status.success());
     let last = lines(&output.stdout).pop().unwrap();
     assert_eq!((&last["type"], &last["is_error"]), (&"result".into(), &true.into()));
+}
+
+#[test]
+fn a_session_that_is_told_after_a_complaint_is_in_the_result() {
+    let complaint = Event::Text { tag: Tag::Sys, text: "a warning".to_owned(), delta: false, parent: None };
+    let events = [complaint, Known::Session { id: "s-1".to_owned() }.into(), Event::text(Tag::Ai, "Done.")];
+    let told = String::from_utf8(written(&events, WHOLE)).unwrap();
+    let result: serde_json::Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    assert_eq!(result["session_id"], "s-1", "{told}");
+}
+
+#[test]
+fn a_permission_mode_leaves_the_agent_to_its_own_rules() {
+    let test = Test::new().stands_for("codex", "echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1}}'");
+    let argv = |call: usize, mode: &[&str]| {
+        let output = test.tool().args(["as-claude", "codex"]).args(mode).args(["-p", "x"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(std::fs::read(test.bin().join(format!("log.{call}"))).unwrap()).unwrap()
+    };
+    let approves = "--dangerously-bypass-approvals-and-sandbox";
+    assert!(argv(1, &[]).contains(approves));
+    assert!(argv(2, &["--permission-mode", "bypassPermissions"]).contains(approves));
+    for (call, mode) in (3..).zip(["default", "plan", "acceptEdits"]) {
+        assert!(!argv(call, &["--permission-mode", mode]).contains(approves), "{mode}");
+    }
+}
+
+#[test]
+fn sigterm_ends_the_whole_tree_at_once() {
+    let stubborn = "trap '' TERM INT HUP; (trap '' TERM; sleep 30) & echo $! > \"$HERE/child\"; echo $$ > \"$HERE/self\"; wait; sleep 30";
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let test = Test::new().stands_for("codex", stubborn);
+        let mut child =
+            test.tool().args(["as-claude", "codex", "-p", "x"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        let read =
+            |name: &str| std::fs::read_to_string(test.bin().join(name)).ok().and_then(|pid| pid.trim().parse().ok());
+        let pids = loop {
+            if let (Some(one), Some(other)) = (read("child"), read("self")) {
+                break [one, other];
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        let start = std::time::Instant::now();
+        let ours = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(ours, rustix::process::Signal::TERM).unwrap();
+        let status = child.wait().unwrap();
+        times.push(start.elapsed());
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15));
+        for pid in pids {
+            let gone = rustix::process::test_kill_process(rustix::process::Pid::from_raw(pid).unwrap()).is_err();
+            assert!(gone, "process {pid} is left");
+        }
+    }
+    // The machine may be busy; it must be able to be quick.
+    let best = times.iter().min().unwrap();
+    assert!(*best < std::time::Duration::from_millis(100), "{times:?}");
+}
+
+#[test]
+fn a_silent_agent_is_known_to_be_alive() {
+    let test = Test::new().stands_for("codex", "sleep 11; echo '{\"type\":\"turn.completed\"}'");
+    let output = test.tool().args(["as-claude", "codex", "-p", "x"]).output().unwrap();
+    let kinds: Vec<String> = lines(&output.stdout).iter().map(|line| line["type"].to_string()).collect();
+    assert!(kinds.len() > 2 && kinds.last().unwrap().contains("result"), "{kinds:?}");
 }

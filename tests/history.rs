@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
-use fake_agent::{Script, says, thinks};
+use fake_agent::{Script, says, silent, thinks};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::{Ran, Running, Test, run_directory};
@@ -251,4 +251,130 @@ fn a_copy_that_cannot_be_written_is_told_before_anything_runs() {
         .exits(2)
         .complains("cannot write `journal.events_file`");
     assert!(ran.recorded().is_empty());
+}
+
+#[test]
+fn work_that_nobody_committed_is_shown_as_a_difference() {
+    let script = Script::new()
+        .iteration(says("One.").writes_file("a.txt", "first\n"))
+        .iteration(says("Two.").writes_file("a.txt", "second\n").writes_file("b.txt", "new\n").commits("b"))
+        .iteration(says(DONE));
+    let ran = Test::new().repository().agent(script).run().complete();
+    let id = run_directory(&ran.test.workspace()).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let objects = || std::fs::read_dir(ran.test.workspace().join(".git/objects")).unwrap().count();
+    let before = objects();
+    let first = says_of(&ran, &["diff", &id, "1"]);
+    assert!(first.contains("+first") && !first.contains("second"), "{first}");
+    let second = says_of(&ran, &["diff", &id, "2"]);
+    assert!(second.contains("-first\n+second") && second.contains("+new"), "{second}");
+    assert!(says_of(&ran, &["diff", &id, "3"]).contains("no change"));
+    let all = says_of(&ran, &["diff", &id]);
+    assert!(all.contains("+second") && !all.contains("first"), "{all}");
+    assert_eq!(before, objects(), "the repository itself is not touched");
+    // Without them the names are told.
+    let script = Script::new().iteration(says(DONE).writes_file("a.txt", "first\n"));
+    let test = Test::new().repository().agent(script).file("ralph.yml", "journal: {keep_trees: false}\n");
+    let ran = test.run().complete();
+    let run = run_directory(&ran.test.workspace()).unwrap();
+    assert!(!run.join("objects").exists());
+    let told = says_of(&ran, &["diff", run.file_name().unwrap().to_str().unwrap()]);
+    assert!(told.contains("a.txt") && !told.contains("+first"), "{told}");
+}
+
+#[test]
+fn a_run_is_not_taken_up_on_another_branch() {
+    let script = Script::new().iteration(says("One.").writes_file("a.txt", "x").commits("one")).iteration(says(DONE));
+    let ran = Test::new().repository().agent(script).args(&["-n", "1"]).run().exits(5);
+    let workspace = ran.test.workspace();
+    support::git(&workspace, &["switch", "-c", "other"]);
+    let told = ralph(&ran.test, &["resume", "-n", "5"]);
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(told.contains("on another branch") && told.contains("`other`") && told.contains("git switch"), "{told}");
+    assert!(ralph(&ran.test, &["resume", "-n", "5", "--force"]).status.success());
+}
+
+#[test]
+fn a_run_that_was_cut_off_after_its_last_decision_is_over() {
+    let ran = Test::new().agent(says(DONE)).run().complete();
+    let run = run_directory(&ran.test.workspace()).unwrap();
+    let journal = std::fs::read_to_string(run.join("journal.jsonl")).unwrap();
+    let cut: String =
+        journal.lines().filter(|line| !line.contains("run_end")).fold(String::new(), |text, line| text + line + "\n");
+    std::fs::write(run.join("journal.jsonl"), cut).unwrap();
+    std::fs::remove_file(run.join("summary.json")).unwrap();
+    assert!(says_of(&ran, &["runs"]).contains("complete"));
+    let told = ralph(&ran.test, &["resume"]);
+    assert_eq!(told.status.code(), Some(2));
+    assert!(String::from_utf8(told.stderr).unwrap().contains("is complete"));
+    assert_eq!(ran.recorded().len(), 1, "nothing is played again");
+}
+
+#[test]
+fn spans_are_sent_to_a_collector() {
+    use std::io::{Read as _, Write as _};
+    let ran = Test::new().agent(says(DONE)).run().complete();
+    for (status, code) in [("200 OK", 0), ("503 Service Unavailable", 1)] {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", server.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut bytes = Vec::new();
+            let mut part = [0; 4096];
+            while !(bytes.windows(4).any(|four| four == b"\r\n\r\n") && bytes.trim_ascii_end().ends_with(b"}")) {
+                let count = stream.read(&mut part).unwrap();
+                bytes.extend_from_slice(&part[..count]);
+            }
+            stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes()).unwrap();
+            String::from_utf8(bytes).unwrap()
+        });
+        let told = ralph(&ran.test, &["export", "--to", "otlp", "--endpoint", &url]);
+        assert_eq!(told.status.code(), Some(code), "{}", String::from_utf8_lossy(&told.stderr));
+        let request = served.join().unwrap();
+        assert!(request.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{request}");
+        let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert!(body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().len() >= 2);
+    }
+    let told = ralph(&ran.test, &["export", "--to", "otlp", "--endpoint", "https://localhost:1"]);
+    assert_eq!(told.status.code(), Some(2));
+}
+
+#[test]
+fn ids_complete_in_the_shell() {
+    let ran = Test::new().agent(says(DONE)).run().complete();
+    let id = run_directory(&ran.test.workspace()).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let script = "source /dev/stdin <<< \"$($RALPH completions bash)\"; COMP_WORDS=($RALPH show ''); COMP_CWORD=2; \
+                  _ralph_with_ids ralph '' show; echo \"${COMPREPLY[@]}\"";
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", script]).env("RALPH", env!("CARGO_BIN_EXE_ralph")).current_dir(ran.test.workspace());
+    let said = bash.output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains(&id), "{said:?}");
+    for shell in ["zsh", "fish"] {
+        assert!(says_of(&ran, &["completions", shell]).contains("runs --ids"));
+    }
+}
+
+#[test]
+fn files_of_a_run_are_kept_as_configured() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    let line = format!("{secret}\n");
+    let script = || Script::new().iteration(silent().prints_raw(line.repeat(5000)).says(DONE));
+    let run = |config: &str| {
+        let ran = Test::new().agent(script()).file("ralph.yml", config).args(&["--transcript", "plain"]).run();
+        let raw = run_directory(&ran.test.workspace()).unwrap().join("raw");
+        let mut names: Vec<_> =
+            std::fs::read_dir(&raw).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        (ran, raw, names)
+    };
+    let (_ran, raw, names) = run("journal: {compress: false}\n");
+    assert_eq!(names, ["1.stderr", "1.stdout"]);
+    assert!(!String::from_utf8(std::fs::read(raw.join("1.stdout")).unwrap()).unwrap().contains(secret));
+    let (_ran, raw, _) = run("journal: {compress: false, raw: exact}\n");
+    assert!(String::from_utf8(std::fs::read(raw.join("1.stdout")).unwrap()).unwrap().contains(secret));
+    let (ran, _, names) = run("journal: {keep_runs: 2}\n");
+    assert_eq!(names, ["1.stderr", "1.stdout.zst"]);
+    for _ in 0..3 {
+        assert!(ran.test.ralph().output().unwrap().status.code().is_some());
+    }
+    assert_eq!(says_of(&ran, &["runs", "--ids"]).lines().count(), 2);
 }

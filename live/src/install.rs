@@ -1,64 +1,68 @@
-//! The CLIs themselves: `package.json` says which and at which version, npm brings them.
+//! The CLIs themselves: `package.json` says which and at which version, npm brings each into a folder of its own.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ralph::process::Invocation;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::clis::Cli;
 use crate::stage::{Problem, Stage, said};
 
 /// The pinned versions, the only place where they stand.
 const PINNED: &str = include_str!("../package.json");
 
 /// The smallest ones, for the short form.
-const SMALL: [&str; 2] = ["@mariozechner/pi-coding-agent", "@google/gemini-cli"];
+pub const SMALL: [&str; 2] = ["gemini", "pi"];
 
-/// How many of them.
+/// Which version.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// All.
-    All,
-    /// The smallest.
-    Short,
+pub enum Version {
+    /// The pinned one.
+    Pinned,
+    /// The newest that the registry has.
+    Latest,
 }
 
 /// What was installed.
+#[derive(Clone)]
 pub struct Installed {
-    /// Where the programs are.
+    /// Where its programs are.
     pub programs: PathBuf,
-    /// Each package with its version.
-    pub packages: Vec<(String, String)>,
+    /// Its version.
+    pub version: String,
 }
 
-/// Installs them, unless they are there from another time.
-pub fn install(stage: &Stage, extent: Extent) -> Result<Installed, Problem> {
+/// Installs a CLI, unless it is there from another time.
+pub fn install(stage: &Stage, cli: &Cli, version: Version) -> Result<Installed, Problem> {
     let wrong = |error: std::io::Error| Problem::Wrong(error.to_string());
     let pinned: Value = serde_json::from_str(PINNED).map_err(|error| Problem::Wrong(error.to_string()))?;
-    let wanted: Map<String, Value> = pinned["dependencies"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| extent == Extent::All || SMALL.contains(&name.as_str()))
-        .map(|(name, version)| (name.clone(), version.clone()))
-        .collect();
-    let (folder, patience) = match extent {
-        Extent::All => ("all", Duration::from_secs(900)),
-        Extent::Short => ("short", Duration::from_secs(150)),
+    let pinned = pinned["dependencies"][&cli.package].as_str().unwrap_or("latest");
+    let (folder, wanted) = match version {
+        Version::Pinned => ("pinned", pinned),
+        Version::Latest => ("latest", "latest"),
     };
-    let place = stage.place.join(folder);
-    let manifest = format!("{:#}\n", json!({"private": true, "dependencies": wanted}));
+    let place = stage.place.join(folder).join(&cli.agent);
+    let manifest = format!("{:#}\n", json!({"private": true, "dependencies": {cli.package.as_str(): wanted}}));
     let done = place.join("installed.json");
-    let programs = place.join("node_modules").join(".bin");
-    if std::fs::read_to_string(&done).ok().as_deref() != Some(manifest.as_str()) {
+    let present = std::fs::read_to_string(&done).ok().as_deref() == Some(manifest.as_str());
+    if !present || version == Version::Latest {
         std::fs::create_dir_all(&place).map_err(wrong)?;
         std::fs::write(place.join("package.json"), &manifest).map_err(wrong)?;
-        println!("installing {} packages with npm, {} s at most", wanted.len(), patience.as_secs());
+        println!("installing {} {wanted} with npm", cli.package);
         let args = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
         let npm = Invocation { args: args.map(Into::into).to_vec(), ..Invocation::new("npm", &place) };
-        said(npm, patience).map_err(|why| Problem::Unavailable(format!("the CLIs could not be installed: {why}")))?;
+        said(npm, Duration::from_secs(300))
+            .map_err(|why| Problem::Unavailable(format!("{} could not be installed: {why}", cli.agent)))?;
         std::fs::write(&done, &manifest).map_err(wrong)?;
     }
-    let packages = wanted.into_iter().map(|(name, version)| (name, version.as_str().unwrap_or_default().to_owned()));
-    Ok(Installed { programs, packages: packages.collect() })
+    let own = place.join("node_modules").join(&cli.package);
+    let manifest: Value = std::fs::read_to_string(own.join("package.json"))
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .ok_or_else(|| Problem::Wrong(format!("{} was installed without a package", cli.agent)))?;
+    let named = place.join("node_modules").join(".bin");
+    // A package of one platform may have a program and no name for it.
+    let programs = if named.join(&cli.agent).exists() { named } else { own.join("bin") };
+    Ok(Installed { programs, version: manifest["version"].as_str().unwrap_or(wanted).to_owned() })
 }

@@ -1,37 +1,121 @@
-//! `cargo run -p live -- doctor [--short]`: installs the agent CLIs that npm has, at the versions in `package.json`, into the
-//! target directory, and looks at them with `ralph doctor` and `ralph agents`.
+//! `cargo run -p live`: ralph against the real agent CLIs, at the versions in `package.json`, installed into the target
+//! directory, with a scripted model on loopback.
 //!
 //! The CLIs never see the user's environment, home directory or keys.
 
+mod checks;
+mod clis;
 mod doctor;
 mod install;
+mod matrix;
+mod processes;
+mod scenario;
 mod stage;
+mod trial;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use install::Extent;
+use clap::{Args, Parser, Subcommand};
+
+use install::{SMALL, Version};
+use matrix::{Cell, Plan};
+use stage::Problem;
+
+/// Checks ralph against the real agent CLIs
+#[derive(Parser)]
+struct Line {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    choice: Choice,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Every CLI with every scenario; the table goes to `docs/compatibility.md` (the default)
+    Matrix,
+    /// What `ralph doctor` says of each CLI
+    Doctor,
+}
+
+#[derive(Args)]
+struct Choice {
+    /// Only these CLIs
+    #[arg(long, global = true, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these scenarios
+    #[arg(long, global = true, value_delimiter = ',')]
+    scenario: Vec<String>,
+    /// The newest versions that the registry has, instead of the pinned ones
+    #[arg(long, global = true)]
+    latest: bool,
+    /// Two CLIs, a few scenarios; goes on where a registry cannot be reached
+    #[arg(long, global = true)]
+    short: bool,
+    /// How many CLIs at once
+    #[arg(long, global = true, default_value_t = 2)]
+    jobs: usize,
+}
+
+impl Choice {
+    fn version(&self) -> Version {
+        if self.latest { Version::Latest } else { Version::Pinned }
+    }
+
+    fn clis(&self) -> Result<Vec<clis::Cli>, Problem> {
+        let small = SMALL.map(str::to_owned);
+        clis::table(if self.short && self.only.is_empty() { &small } else { &self.only })
+    }
+
+    fn scenarios(&self) -> Result<Vec<scenario::Scenario>, Problem> {
+        let all = scenario::all()?;
+        if let Some(name) = self.scenario.iter().find(|name| !all.iter().any(|known| known.name == **name)) {
+            return Err(Problem::Wrong(format!("no scenario `{name}`")));
+        }
+        let wanted = |one: &scenario::Scenario| match self.scenario.as_slice() {
+            [] => one.short || !self.short,
+            named => named.iter().any(|name| name == one.name),
+        };
+        Ok(all.into_iter().filter(wanted).collect())
+    }
+}
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let extent = match words.as_slice() {
-        ["doctor"] => Extent::All,
-        ["doctor", "--short"] => Extent::Short,
-        _ => {
-            eprintln!("usage: cargo run -p live -- doctor [--short]");
-            return ExitCode::from(2);
-        }
+    let line = Line::parse();
+    let done = match line.what.unwrap_or(What::Matrix) {
+        What::Matrix => play(&line.choice),
+        What::Doctor => line.choice.clis().and_then(|clis| doctor::run(&clis, line.choice.version())),
     };
-    match doctor::run(extent) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         // What cannot be had cannot be looked at; that is no fault of this tree.
-        Err(stage::Problem::Unavailable(why)) if extent == Extent::Short => {
+        Err(Problem::Unavailable(why)) if line.choice.short => {
             println!("skipped: {why}");
             ExitCode::SUCCESS
         }
-        Err(stage::Problem::Unavailable(why) | stage::Problem::Wrong(why)) => {
+        Err(Problem::Unavailable(why) | Problem::Wrong(why)) => {
             eprintln!("error: {why}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn play(choice: &Choice) -> Result<(), Problem> {
+    let plan = Plan {
+        clis: choice.clis()?,
+        scenarios: choice.scenarios()?,
+        version: choice.version(),
+        jobs: choice.jobs.max(1),
+    };
+    let rows = matrix::play(&plan)?;
+    let document = matrix::document(&rows, &plan.scenarios);
+    // A part of the table is not the table.
+    if choice.only.is_empty() && choice.scenario.is_empty() && !choice.short && !choice.latest {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/compatibility.md");
+        std::fs::write(&file, &document).map_err(|error| Problem::Wrong(format!("{}: {error}", file.display())))?;
+    }
+    println!("\n{document}");
+    let wrong = rows.iter().flat_map(|row| &row.cells).filter(|cell| matches!(cell, Cell::Bad(_))).count();
+    if wrong > 0 { Err(Problem::Wrong(format!("{wrong} cells are not as they should be"))) } else { Ok(()) }
 }

@@ -50,13 +50,18 @@ impl Stage {
         Ok(own.with_file_name("ralph"))
     }
 
-    /// A clean environment in which the installed programs are found.
-    pub fn environment(&self, programs: &Path) -> Environment {
+    /// Where the installed programs are found, and what they need.
+    pub fn path(programs: &Path) -> OsString {
         let node = std::env::var_os("PATH")
             .and_then(|path| std::env::split_paths(&path).find(|directory| directory.join("node").exists()))
             .unwrap_or_default();
-        let path = [programs, &node, Path::new("/usr/bin"), Path::new("/bin")].map(Path::to_owned);
-        let set = [("PATH", std::env::join_paths(path).unwrap_or_default()), ("HOME", self.place.join("home").into())];
+        let path = [programs, &node, Path::new("/usr/bin"), Path::new("/bin")];
+        std::env::join_paths(path).unwrap_or_default()
+    }
+
+    /// A clean environment in which the installed programs are found.
+    pub fn environment(&self, programs: &Path) -> Environment {
+        let set = [("PATH", Self::path(programs)), ("HOME", self.place.join("home").into())];
         Environment { set: set.map(|(name, value)| (name.into(), value)).to_vec(), remove: vec!["*".to_owned()] }
     }
 }

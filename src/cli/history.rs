@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Looks, Output};
+use super::{Looks, Output, ViewLooks};
 
 /// `ralph runs`.
 #[derive(Debug, Args)]
@@ -16,6 +16,10 @@ pub struct Runs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Print the ids alone, for completions.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub ids: bool,
 }
 
 /// `ralph show`.
@@ -71,7 +75,7 @@ pub struct Logs {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 /// `ralph tui`.
@@ -83,7 +87,7 @@ pub struct Tui {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 /// `ralph replay`.
@@ -111,7 +115,7 @@ pub struct Replay {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -222,6 +226,10 @@ pub struct Export {
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+
+    /// Send spans to a collector, such as `http://localhost:4318`.
+    #[arg(long, value_name = "URL", conflicts_with = "file")]
+    pub endpoint: Option<String>,
 }
 
 /// The form of an export.
@@ -252,7 +260,7 @@ pub struct Answer {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }
 
 /// `ralph resume`.
@@ -288,5 +296,5 @@ pub struct Resume {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: ViewLooks,
 }

@@ -85,7 +85,10 @@ fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<(), UserEr
     }
     let settings = layer.over(below).settle();
     let agent = choose(&settings, &file, &workspace)?.agent;
-    let agent = with_what_it_takes(agent);
+    let mut agent = with_what_it_takes(agent);
+    if arguments.asks {
+        agent.definition.arguments.approve.clear();
+    }
     let prompt = prompt(arguments, out)?;
     let session = match (&arguments.resume, &arguments.session_id) {
         (Some(id), _) if agent.definition.session.resume.is_some() => Session::Resume(id.clone()),

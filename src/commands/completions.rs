@@ -27,9 +27,23 @@ pub fn run(args: &Completions) -> Result<u8, UserError> {
     };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "ralph", &mut text);
+    text.extend_from_slice(ids(&command, shell).as_bytes());
     // Nobody may be left to read it.
     let _ = std::io::stdout().write_all(&text);
     Ok(0)
+}
+
+/// Runs are known by ids that only the directory knows: the shell asks for them.
+fn ids(command: &clap::Command, shell: Shell) -> String {
+    let takes_id = |one: &&clap::Command| one.get_positionals().any(|positional| positional.get_id() == "id");
+    let names: Vec<&str> = command.get_subcommands().filter(takes_id).map(clap::Command::get_name).collect();
+    let template = match shell {
+        Shell::Bash => include_str!("completions/ids.bash"),
+        Shell::Zsh => include_str!("completions/ids.zsh"),
+        _ => include_str!("completions/ids.fish"),
+    };
+    let between = if shell == Shell::Fish { " " } else { "|" };
+    template.replace("@COMMANDS@", &names.join(between))
 }
 
 /// The same command line, in which agents and dialects are choices. For completion only: a run also takes others.

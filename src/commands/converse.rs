@@ -5,13 +5,12 @@ use std::io::{IsTerminal as _, Write as _};
 use super::resume;
 use super::showing::Show;
 use crate::cli::history::Answer;
-use crate::cli::{Looks, Output};
+use crate::cli::{Output, ViewLooks};
 use crate::error::UserError;
 use crate::journal::{Outcome, RunDirectory, Summary};
-use crate::process::Handlers;
 
 /// The exit code of a run; asks the person at the terminal first when the agent wants to know something.
-pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &Looks, handlers: Handlers) -> Result<u8, UserError> {
+pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
     let here = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if code != Outcome::Human.exit_code() || show != Show::As(Output::Lines) || !here {
         return Ok(code);
@@ -26,7 +25,10 @@ pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &Looks, handlers: Ha
     if std::io::stdin().read_line(&mut words).is_err() || words.trim().is_empty() {
         return Ok(code);
     }
-    handlers.put_back();
-    let words = vec![words.trim().to_owned()];
-    resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, looks: looks.clone() })
+    resume::answer(Answer {
+        words: vec![words.trim().to_owned()],
+        run: Some(run.id.clone()),
+        tui: false,
+        looks: looks.clone(),
+    })
 }

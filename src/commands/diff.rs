@@ -9,8 +9,9 @@ use super::run::working_directory;
 use super::runtime;
 use crate::cli::history::Diff;
 use crate::error::UserError;
-use crate::journal::Receipt;
-use crate::process::{self, Invocation, capture};
+use crate::journal::{Receipt, RunDirectory};
+use crate::process::{self, Environment, Invocation, capture};
+use crate::run::shelf_environment;
 use crate::ui::harmless;
 
 /// Longer differences are cut, and that is said.
@@ -31,15 +32,23 @@ pub fn run(args: &Diff) -> Result<u8, UserError> {
             args.iteration.map_or_else(|| "finished iteration".to_owned(), |number| format!("iteration {number}"));
         return Err(UserError::usage(format!("the run `{}` has no {what}", run.id)).hint("see `ralph show`"));
     }
+    process::protect(process::own_program());
+    print(&of(&run, &receipts)?)
+}
+
+/// What iterations changed: in full where the run kept it, else what was committed, and the names of the rest.
+pub fn of(run: &RunDirectory, receipts: &[&Receipt]) -> Result<String, UserError> {
+    if let Some(text) = kept(run, receipts)? {
+        return Ok(text);
+    }
     let before = receipts.iter().find_map(|receipt| receipt.head_before.as_deref());
     let after = receipts.iter().rev().find_map(|receipt| receipt.head_after.as_deref());
     let (Some(before), Some(after)) = (before, after) else {
-        return print(&files(&receipts, "what changed is not known in full, because the directory has no commits"));
+        return Ok(files(receipts, "what changed is not known in full, because the directory has no commits"));
     };
-    process::protect(process::own_program());
     let mut text = String::new();
     if before != after {
-        text += &git(&working_directory()?, &["diff", "--no-ext-diff", "--no-color", before, after])?;
+        text += &git(&working_directory()?, &["diff", "--no-ext-diff", "--no-color", before, after], &[])?;
     }
     // Work that was not committed: only its names were kept.
     let committed = |file: &str| text.contains(&format!(" b/{file}\n"));
@@ -52,7 +61,22 @@ pub fn run(args: &Diff) -> Result<u8, UserError> {
     } else if text.is_empty() {
         "no change\n".clone_into(&mut text);
     }
-    print(&text)
+    Ok(text)
+}
+
+/// The difference between the trees that the run kept: committed or not. `None` when it kept none.
+fn kept(run: &RunDirectory, receipts: &[&Receipt]) -> Result<Option<String>, UserError> {
+    let before = receipts.first().and_then(|receipt| receipt.tree_before.as_deref());
+    let after = receipts.last().and_then(|receipt| receipt.tree_after.as_deref());
+    let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
+    if before == after {
+        return Ok(Some("no change\n".to_owned()));
+    }
+    let workspace = working_directory()?;
+    let objects = git(&workspace, &["rev-parse", "--path-format=absolute", "--git-path", "objects"], &[])?;
+    let environment = shelf_environment(&run.objects(), objects.trim_end(), None);
+    let text = git(&workspace, &["diff", "--no-ext-diff", "--no-color", before, after], &environment)?;
+    Ok(Some(text))
 }
 
 /// The names of changed files.
@@ -67,8 +91,13 @@ fn files(receipts: &[&Receipt], why: &str) -> String {
 }
 
 /// Asks git. Lines are made harmless: a file may have anything in it.
-pub fn git(workspace: &Path, args: &[&str]) -> Result<String, UserError> {
-    let invocation = Invocation { args: args.iter().map(Into::into).collect(), ..Invocation::new("git", workspace) };
+fn git(workspace: &Path, args: &[&str], environment: &[(String, String)]) -> Result<String, UserError> {
+    let set = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let invocation = Invocation {
+        args: args.iter().map(Into::into).collect(),
+        env: Environment { set, remove: Vec::new() },
+        ..Invocation::new("git", workspace)
+    };
     let said = runtime()?
         .block_on(capture(invocation, Duration::from_secs(60), LONGEST))
         .map_err(|error| UserError::failed(format!("cannot ask git: {error}")))?;

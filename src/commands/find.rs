@@ -67,9 +67,9 @@ impl Here {
         if summary.run.is_empty() {
             summary.run.clone_from(&run.id);
         }
-        let standing = match &summary.end {
+        let standing = match summary.outcome() {
             _ if self.running.as_ref() == Some(&run.id) => Standing::Running,
-            Some(end) => Standing::Ended(end.outcome),
+            Some(outcome) => Standing::Ended(outcome),
             None => Standing::Unfinished,
         };
         Ok(Told { standing, words: first_words(run), summary })

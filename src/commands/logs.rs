@@ -1,10 +1,10 @@
 //! `ralph logs`: what agents said and did, also while they are at it.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::find::{Here, shown, unreadable};
-use super::looks::line_view;
+use super::looks::{Tense, line_view};
 use crate::cli::Output;
 use crate::cli::history::Logs;
 use crate::error::UserError;
@@ -16,6 +16,9 @@ use crate::ui::{JsonView, View, harmless};
 /// How often is looked for more.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// A view is told about passing time this often.
+const TICK: Duration = Duration::from_secs(1);
+
 /// Shows the records of a run.
 pub fn run(args: &Logs) -> Result<u8, UserError> {
     let here = Here::find()?;
@@ -25,7 +28,7 @@ pub fn run(args: &Logs) -> Result<u8, UserError> {
     }
     let mut wanted = Wanted::new(args)?;
     let mut view: Box<dyn View> = match args.output {
-        Output::Lines => Box::new(line_view(&args.looks)),
+        Output::Lines => Box::new(line_view(&args.looks, if args.follow { Tense::Present } else { Tense::Past })),
         Output::Json => Box::new(JsonView::new(io::BufWriter::new(io::stdout()))),
     };
     let start = match args.iteration {
@@ -46,6 +49,7 @@ pub fn run(args: &Logs) -> Result<u8, UserError> {
     };
     let mut reader = Reader::open(&run.journal(), start).map_err(|error| unreadable(&run, &error))?;
     let mut over = false;
+    let mut told = Instant::now();
     loop {
         // Whether the run is alive is asked before its journal is read: what it wrote last is read then, too.
         let alive = args.follow && Lock::holder(&here.store.lock()).is_some_and(|holder| holder.run == run.id);
@@ -62,7 +66,13 @@ pub fn run(args: &Logs) -> Result<u8, UserError> {
             return shown(Err(error));
         }
         if over || !alive {
-            return Ok(0);
+            return shown(view.close());
+        }
+        if told.elapsed() >= TICK {
+            told = Instant::now();
+            if let Err(error) = view.tick() {
+                return shown(Err(error));
+            }
         }
         std::thread::sleep(EVERY);
     }

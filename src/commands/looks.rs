@@ -2,30 +2,48 @@
 
 use std::io::IsTerminal as _;
 
-use crate::cli::{Colour, Looks};
-use crate::ui::{Columns, Glyphs, LineView, Palette};
+use crate::cli::{self, Colour, Shown, ViewLooks};
+use crate::ui::{Alert, Channel, Columns, Detail, Glyphs, Letters, LineView, Looks, Motion, Palette, Volume};
 
-/// Colours, glyphs and width.
-pub struct Chosen {
-    /// Colours.
-    pub palette: Palette,
-    /// Signs.
-    pub glyphs: Glyphs,
-    columns: Columns,
+/// Whether what is shown happens now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tense {
+    /// It does: a terminal also shows what is under way.
+    Present,
+    /// It is over.
+    Past,
 }
 
 /// The line view on standard output.
-pub fn line_view(looks: &Looks) -> LineView<std::io::Stdout> {
-    let Chosen { palette, glyphs, columns } = self::looks(looks);
-    LineView::new(std::io::stdout(), palette, glyphs, columns)
+pub fn line_view(wanted: &ViewLooks, tense: Tense) -> LineView<std::io::Stdout> {
+    let mut looks = looks(wanted.looks);
+    if wanted.plain {
+        looks = Looks { glyphs: Glyphs::WORDS, letters: looks.letters, ..Looks::plain() };
+    }
+    if tense == Tense::Past {
+        looks.motion = Motion::Append;
+    }
+    let volume = match (wanted.quiet, wanted.verbose) {
+        (true, _) => Volume::Quiet,
+        (false, true) => Volume::Full,
+        (false, false) => Volume::Usual,
+    };
+    let channel = |shown: &Shown| match shown {
+        Shown::Think => Channel::Think,
+        Shown::Tools => Channel::Tools,
+        Shown::Prompt => Channel::Prompt,
+        Shown::Sys => Channel::Sys,
+    };
+    looks.detail = Detail { volume, channels: wanted.show.iter().map(channel).collect() };
+    LineView::new(std::io::stdout(), looks)
 }
 
 /// How standard output looks.
-pub fn looks(looks: &Looks) -> Chosen {
+pub fn looks(wanted: cli::Looks) -> Looks {
     let terminal = std::io::stdout().is_terminal();
     let capable = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let palette = match looks.color {
+    let palette = match wanted.color {
         Colour::Always => Palette::Colour,
         Colour::Auto if terminal && capable && !quiet => Palette::Colour,
         Colour::Auto | Colour::Never => Palette::Plain,
@@ -36,8 +54,24 @@ pub fn looks(looks: &Looks) -> Chosen {
         Some(columns) => Columns::Fixed(columns),
         None => Columns::Unlimited,
     };
-    let glyphs = if looks.ascii || !utf8_locale() { Glyphs::ASCII } else { Glyphs::UNICODE };
-    Chosen { palette, glyphs, columns }
+    let letters = if utf8_locale() { Letters::Any } else { Letters::Ascii };
+    let glyphs = if wanted.ascii || letters == Letters::Ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
+    let motion = if columns == Columns::Terminal { Motion::Redraw } else { Motion::Append };
+    let alert = if motion == Motion::Redraw { alert() } else { Alert::Off };
+    Looks { palette, glyphs, columns, motion, letters, detail: Detail::default(), alert }
+}
+
+/// Which notice the terminal takes, by its own word; one that is not known ignores the common one.
+fn alert() -> Alert {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let (term, program) = (variable("TERM"), variable("TERM_PROGRAM"));
+    match program.as_str() {
+        // They show what is not for them, or hand nothing on.
+        _ if ["linux", "screen", "tmux", "vt"].iter().any(|name| term.starts_with(name)) => Alert::Bell,
+        "ghostty" | "WezTerm" => Alert::Osc777,
+        _ if ["rxvt", "foot"].iter().any(|name| term.starts_with(name)) => Alert::Osc777,
+        _ => Alert::Osc9,
+    }
 }
 
 /// False only where the locale plainly says something else.

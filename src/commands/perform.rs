@@ -9,7 +9,7 @@ use super::converse;
 use super::showing::{Show, Showing};
 use super::tui::answered;
 use super::{resume, runtime};
-use crate::cli::Looks;
+use crate::cli::ViewLooks;
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
@@ -75,7 +75,7 @@ impl From<&Settings> for Keeping {
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub fn play(mut self, mut stage: Stage, show: Show, looks: &Looks) -> Result<u8, UserError> {
+    pub fn play(mut self, mut stage: Stage, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(&self.plan.workspace, error);
         let holder = Holder {
             pid: std::process::id(),
@@ -85,15 +85,15 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
+        if show == Show::Screen {
+            self.plan.keys = Keys::Leave;
+        }
         let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
         let copy = copy.transpose().map_err(|error| {
             UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
                 .hint("it must be a file in a directory that you may write to")
         })?;
-        if show == Show::Screen {
-            self.plan.keys = Keys::Leave;
-        }
-        let (showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
+        let (mut showing, observer) = Showing::start(show, looks, &stage.store, &self.directory, &self.journal)?;
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
         recorder = recorder.with_copy(copy);
@@ -104,8 +104,7 @@ impl Performance {
         drop(recorder);
         let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
         let mut warnings = Vec::new();
-        let (showing, shown) = showing.over(interrupt);
-        if shown == Shown::InPart {
+        if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
             warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
@@ -120,7 +119,7 @@ impl Performance {
             warnings.push(error.message);
         }
         drop(stage);
-        let (left, handlers) = showing.close();
+        let left = showing.close();
         let mut stderr = std::io::stderr();
         for warning in warnings {
             let _ = writeln!(stderr, "warning: {warning}");
@@ -129,12 +128,9 @@ impl Performance {
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),
             (None, Some(Left::Signal(number))) => process::die_by(number),
-            (None, Some(Left::Answered(words))) => {
-                handlers.put_back();
-                resume::answer(answered(words, directory.id, looks))
-            }
+            (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, looks)),
             (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
-            (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks, handlers),
+            (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::find::{Here, shown, unreadable};
-use super::looks::line_view;
+use super::looks::{Tense, line_view};
 use crate::cli::Output;
 use crate::cli::history::Replay;
 use crate::error::UserError;
@@ -27,7 +27,7 @@ pub fn run(args: &Replay) -> Result<u8, UserError> {
     let here = Here::find()?;
     let run = here.run(args.id.as_deref())?;
     let view: Box<dyn View> = match args.output {
-        Output::Lines => Box::new(line_view(&args.looks)),
+        Output::Lines => Box::new(line_view(&args.looks, if args.no_delay { Tense::Past } else { Tense::Present })),
         Output::Json => Box::new(JsonView::new(io::BufWriter::with_capacity(256 * 1024, io::stdout()))),
     };
     let pace = if args.no_delay { Pace::AtOnce } else { Pace::Times(args.speed) };
@@ -48,7 +48,7 @@ pub fn run(args: &Replay) -> Result<u8, UserError> {
             }
         }
     }
-    shown(player.view.flush())
+    shown(player.view.close())
 }
 
 /// How fast.

@@ -108,7 +108,7 @@ fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
         return Err(UserError::usage(format!("the run `{}` was made by a newer ralph ({})", run.id, summary.ralph))
             .hint("update ralph; this one can only show it"));
     }
-    if summary.end.as_ref().is_some_and(|end| end.outcome == Outcome::Complete) {
+    if summary.outcome() == Some(Outcome::Complete) {
         return Err(UserError::usage(format!("the run `{}` is complete", run.id)).hint("start a new one: `ralph run`"));
     }
     Ok(())
@@ -116,8 +116,20 @@ fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
 
 /// The working directory must still be what the run left behind, or come after it.
 fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<(), UserError> {
+    let branch = summary.receipts().filter_map(|receipt| receipt.branch.clone()).last();
     let Some(left) = summary.receipts().filter_map(|receipt| receipt.head_after.clone()).last() else { return Ok(()) };
     let runtime = runtime()?;
+    let here = runtime.block_on(git(workspace, &["symbolic-ref", "--quiet", "--short", "HEAD"]));
+    let here = here.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    if let (Some(left), Some(here)) = (&branch, &here)
+        && left != here
+    {
+        return Err(UserError::usage(format!(
+            "the working directory is on another branch: the run `{}` left `{left}`, now it is on `{here}`",
+            run.id
+        ))
+        .hint(format!("go back with `git switch {left}`, or go on here with `--force`")));
+    }
     let now = runtime.block_on(git(workspace, &["rev-parse", "--verify", "--quiet", "HEAD"]));
     let now = now.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
     let follows = now.as_ref() == Some(&left)

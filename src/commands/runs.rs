@@ -12,6 +12,9 @@ use crate::ui::pretty;
 pub fn run(args: &Runs) -> Result<u8, UserError> {
     let mut told = Here::find()?.told()?;
     told.truncate(args.limit.unwrap_or(usize::MAX));
+    if args.ids {
+        return print(&told.iter().fold(String::new(), |text, told| text + &told.summary.run + "\n"));
+    }
     if !args.json {
         return print(&table(&told));
     }

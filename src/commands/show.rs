@@ -26,6 +26,6 @@ pub fn run(args: &ShowRun) -> Result<u8, UserError> {
     if args.markdown {
         return print(&markdown(&told));
     }
-    let looks = looks(&args.looks);
+    let looks = looks(args.looks);
     print(&full(&told, looks.palette, &looks.glyphs))
 }

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::looks::{Chosen, line_view, looks};
+use super::looks::{Tense, line_view, looks};
 use super::tui::Steering;
-use crate::cli::{Looks, Output};
+use crate::cli::{Output, ViewLooks};
 use crate::error::UserError;
 use crate::journal::{Journal, Reader, RunDirectory, Store};
-use crate::process::{self, Handlers};
+use crate::process;
 use crate::run::{Interrupt, Observer};
 use crate::ui::tui::{self, Left, Owner, Remote};
-use crate::ui::{Feed, JsonView, Shown, View};
+use crate::ui::{self, Feed, JsonView, Shown, View};
 
 /// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
 const LAST_LINES: Duration = Duration::from_secs(60);
@@ -60,15 +60,15 @@ pub enum Showing {
     Printed(Rc<RefCell<Feed>>),
     /// It reads the journal.
     Screen(FullScreen),
-    /// Everything was printed; what was done about Unix signals until then.
-    Closed(Box<Handlers>),
+    /// It is over.
+    Closed,
 }
 
 impl Showing {
     /// Starts it; and who is to be told about records.
     pub fn start(
         show: Show,
-        looks: &Looks,
+        looks: &ViewLooks,
         store: &Store,
         directory: &RunDirectory,
         journal: &Journal,
@@ -79,7 +79,7 @@ impl Showing {
                 let screen = FullScreen::open(store, directory, looks).map_err(unable)?;
                 return Ok((Self::Screen(screen), Box::new(|_| {})));
             }
-            Show::As(Output::Lines) => Box::new(line_view(looks)),
+            Show::As(Output::Lines) => Box::new(line_view(looks, Tense::Present)),
             Show::As(Output::Json) => Box::new(JsonView::new(io::stdout())),
         };
         let feed = Feed::start_at(view, directory.journal(), journal.length()).map_err(unable)?;
@@ -89,36 +89,31 @@ impl Showing {
     }
 
     /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.
-    pub fn over(self, interrupt: Option<Interrupt>) -> (Self, Shown) {
-        match self {
+    pub fn over(&mut self, interrupt: Option<Interrupt>) -> Shown {
+        match std::mem::replace(self, Self::Closed) {
             Self::Printed(feed) => {
                 // Nothing is left that would need care: Ctrl-C may end a view that stands still.
-                let handlers = process::restore_signals();
-                let shown = Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES));
-                (Self::Closed(Box::new(handlers)), shown)
+                process::restore_signals();
+                Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES))
             }
             Self::Screen(screen) => {
                 screen.over.store(true, Ordering::SeqCst);
                 if interrupt.is_some() {
                     screen.remote.close();
                 }
-                let screen = FullScreen { in_a_hurry: interrupt.is_some(), ..screen };
-                (Self::Screen(screen), Shown::InFull)
+                *self = Self::Screen(FullScreen { in_a_hurry: interrupt.is_some(), ..screen });
+                Shown::InFull
             }
-            Self::Closed(_) => (self, Shown::InFull),
+            Self::Closed => Shown::InFull,
         }
     }
 
-    /// Waits until a full screen was left, and says how; and what was done about Unix signals until now.
-    pub fn close(self) -> (Option<Left>, Handlers) {
-        match self {
-            Self::Closed(handlers) => (None, *handlers),
-            Self::Printed(_) => (None, process::restore_signals()),
-            Self::Screen(screen) => {
-                let left = screen.wait();
-                (left.or(Some(Left::Closed)), process::restore_signals())
-            }
-        }
+    /// Waits until a full screen was left, and says how.
+    pub fn close(self) -> Option<Left> {
+        let Self::Screen(screen) = self else { return None };
+        let left = screen.wait();
+        process::restore_signals();
+        left
     }
 }
 
@@ -131,8 +126,8 @@ pub struct FullScreen {
 }
 
 impl FullScreen {
-    fn open(store: &Store, directory: &RunDirectory, looks: &Looks) -> io::Result<Self> {
-        let Chosen { palette, glyphs, .. } = self::looks(looks);
+    fn open(store: &Store, directory: &RunDirectory, looks: &ViewLooks) -> io::Result<Self> {
+        let ui::Looks { palette, glyphs, .. } = self::looks(looks.looks);
         let options = tui::Options {
             directory: directory.clone(),
             palette,
@@ -141,7 +136,11 @@ impl FullScreen {
             hands: Box::new(Steering::new(store, directory, Owner::This)),
         };
         let (remote, over) = (Remote::default(), Arc::new(AtomicBool::new(false)));
-        let lines = Lines { journal: directory.journal(), view: Box::new(line_view(looks)), over: Arc::clone(&over) };
+        let lines = Lines {
+            journal: directory.journal(),
+            view: Box::new(line_view(looks, Tense::Present)),
+            over: Arc::clone(&over),
+        };
         let told = remote.clone();
         let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
             let seen = tui::show(options, &told)?;

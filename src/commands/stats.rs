@@ -69,7 +69,7 @@ pub fn run(args: &Stats) -> Result<u8, UserError> {
         }
         return print(&text);
     }
-    let block = if looks(&args.looks).glyphs.rule == "-" { "#" } else { "▇" };
+    let block = if looks(args.looks).glyphs.rule == "-" { "#" } else { "▇" };
     let mut text = String::new();
     for (title, key) in [("DAY", 0), ("AGENT", 1), ("MODEL", 2)] {
         if !text.is_empty() {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::looks::line_view;
+use super::looks::{Tense, line_view};
 use crate::cli::{To, Translate};
 use crate::emit;
 use crate::error::{UserError, io_reason};
@@ -88,7 +88,7 @@ impl Writer {
                 let form = emit::claude::Form { partial: true, tools: emit::claude::Tools::Blocks };
                 Self::Claude { out, emitter: Some(Box::new(emit::claude::Claude::new(form))) }
             }
-            To::Text => Self::Text(Box::new(line_view(&args.looks))),
+            To::Text => Self::Text(Box::new(line_view(&args.looks, Tense::Past))),
         }
     }
 
@@ -112,7 +112,10 @@ impl Writer {
         {
             emitter.finish(0, None, out);
         }
-        self.flush()
+        match self {
+            Self::Text(view) => view.close(),
+            _ => self.flush(),
+        }
     }
 
     fn events(&mut self, events: &mut Vec<Event>) -> io::Result<()> {

@@ -3,26 +3,27 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 
-use super::diff::git;
+use super::diff;
 use super::find::Here;
-use super::looks::{Chosen, looks};
+use super::looks::looks;
 use super::resume;
 use super::showing::needs_terminal;
-use crate::cli::Looks;
+use crate::cli::ViewLooks;
 use crate::cli::history::{Answer, Tui};
 use crate::duration;
 use crate::error::{UserError, io_reason};
-use crate::journal::{Lock, RunDirectory, Store};
+use crate::journal::{Lock, Receipt, RunDirectory, Store};
 use crate::process;
 use crate::run::control::{Command, send};
-use crate::ui::tui::{self, Change, Hands, Left, Options, Order, Owner, Remote};
+use crate::ui;
+use crate::ui::tui::{self, Hands, Left, Options, Order, Owner, Remote};
 
 /// Shows a run until somebody leaves.
 pub fn run(args: &Tui) -> Result<u8, UserError> {
     let here = Here::find()?;
     let directory = here.run(args.id.as_deref())?;
     needs_terminal("ralph tui")?;
-    let Chosen { palette, glyphs, .. } = looks(&args.looks);
+    let ui::Looks { palette, glyphs, .. } = looks(args.looks.looks);
     let hands = Box::new(Steering::new(&here.store, &directory, Owner::Another));
     let id = directory.id.clone();
     let seen = tui::show(Options { directory, palette, glyphs, owner: Owner::Another, hands }, &Remote::default())
@@ -35,7 +36,7 @@ pub fn run(args: &Tui) -> Result<u8, UserError> {
 }
 
 /// `ralph answer` in the full screen, for an answer that was given there.
-pub fn answered(words: String, run: String, looks: &Looks) -> Answer {
+pub fn answered(words: String, run: String, looks: &ViewLooks) -> Answer {
     Answer { words: vec![words], run: Some(run), tui: true, looks: looks.clone() }
 }
 
@@ -82,18 +83,19 @@ impl Hands for Steering {
         match self.owner {
             // The run halts its agent and then this process.
             Owner::This => {
-                drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP))
+                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP);
             }
             Owner::Another => process::suspend_self(),
         }
     }
 
-    fn difference(&mut self, change: Change) -> Receiver<Result<String, String>> {
+    fn difference(&mut self, receipt: Receipt) -> Receiver<Result<String, String>> {
         let (sender, receiver) = channel();
-        let workspace = self.lock.parent().and_then(|ralph| ralph.parent()).map(PathBuf::from).unwrap_or_default();
+        let run = self.directory.clone();
         // Git may take its time. Whoever asked may be gone when it has answered.
         let asked = std::thread::Builder::new().name("git".into()).spawn(move || {
-            let _ = sender.send(difference(&workspace, &change).map_err(|error| error.message));
+            process::protect(process::own_program());
+            let _ = sender.send(diff::of(&run, &[&receipt]).map_err(|error| error.message));
         });
         drop(asked);
         receiver
@@ -116,24 +118,6 @@ fn limit(words: &str) -> Result<Command, String> {
         return Err(unclear());
     }
     Ok(Command::Limit { max_iterations, max_cost_usd, max_seconds })
-}
-
-/// What was committed between the two, and, of the files that were not, what is different now.
-fn difference(workspace: &std::path::Path, change: &Change) -> Result<String, UserError> {
-    let (Some(before), Some(after)) = (&change.before, &change.after) else { return Ok(String::new()) };
-    process::protect(process::own_program());
-    let mut text = String::new();
-    if before != after {
-        text += &git(workspace, &["diff", "--no-ext-diff", "--no-color", before, after])?;
-    }
-    let rest = change.files.iter().filter(|file| !text.contains(&format!(" b/{file}\n")));
-    let rest: Vec<&str> = rest.map(String::as_str).collect();
-    if !rest.is_empty() {
-        let mut args = vec!["diff", "--no-ext-diff", "--no-color", after, "--"];
-        args.extend(rest);
-        text += &git(workspace, &args)?;
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

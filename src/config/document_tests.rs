@@ -39,7 +39,7 @@ pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
 hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\"}}
 transcript: {command: 'my-filter \"a b\"'}
 limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
-journal: {raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl}
+journal: {raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_trees: false}
 adapters:
   codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], env: {A: 'on'}, partial: true}
   amp: {}

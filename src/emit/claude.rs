@@ -103,7 +103,13 @@ impl Claude {
                 self.along(event, out);
             }
             Event::Meta { meta } => match meta.known() {
-                Some(Known::Session { id }) if !self.begun && self.session.is_none() => self.session = Some(id),
+                Some(Known::Session { id }) => {
+                    self.session = Some(id);
+                    // An agent may complain before it says who it is, or go on in another session.
+                    if self.begun {
+                        self.along(event, out);
+                    }
+                }
                 Some(Known::Model { model }) if !self.begun && self.model.is_none() => self.model = Some(model),
                 Some(Known::Version { version }) if !self.begun && self.version.is_none() => {
                     self.version = Some(version);

@@ -83,6 +83,7 @@ fn start(version: u32) -> Body {
         prompt: "p".into(),
         max_iterations: 1,
         max_seconds: None,
+        max_cost_usd: None,
     })
 }
 

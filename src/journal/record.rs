@@ -77,6 +77,9 @@ pub enum Fact {
         max_iterations: u32,
         /// The most time.
         max_seconds: Option<u64>,
+        /// The most money.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_cost_usd: Option<f64>,
     },
     /// An iteration begins.
     IterationStart {
@@ -131,6 +134,9 @@ pub enum Fact {
         /// How long to wait before the next iteration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
+        /// How the run ends, when it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome>,
         /// Everything that a run needs to go on from here, in a form that only the loop reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<serde_json::Value>,

@@ -71,6 +71,11 @@ impl RunDirectory {
         RealDisk.replace(&self.path.join(name), clean.as_deref().unwrap_or(text).as_bytes())
     }
 
+    /// Where git trees of the working directory are.
+    pub fn objects(&self) -> PathBuf {
+        self.path.join("objects")
+    }
+
     /// Where the raw bytes are.
     pub fn raw(&self) -> PathBuf {
         self.path.join("raw")

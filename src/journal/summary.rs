@@ -66,6 +66,9 @@ pub struct Summary {
     /// When that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembered: Option<Timestamp>,
+    /// How it was to end, when that was decided and nothing came after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settled: Option<Outcome>,
     /// How many tries of iterations it knows of.
     #[serde(default)]
     decided: usize,
@@ -126,6 +129,11 @@ pub struct End {
 }
 
 impl Summary {
+    /// How it ended. A run that was cut off between its last decision and its last record ended as decided.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.end.as_ref().map(|end| end.outcome).or(self.settled)
+    }
+
     /// What is known of a run: the summary as it is kept, and what the journal has beyond it.
     pub fn of(directory: &RunDirectory) -> io::Result<Self> {
         let kept = fs::read(directory.summary()).ok().and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
@@ -173,13 +181,16 @@ impl Summary {
                 self.workspace.clone_from(workspace);
                 self.prompt.clone_from(prompt);
             }
-            Fact::IterationStart { iteration, .. } => self.iterations.push(Played {
-                iteration: *iteration,
-                from: start,
-                to: end,
-                started: Some(record.at),
-                ..Played::default()
-            }),
+            Fact::IterationStart { iteration, .. } => {
+                self.settled = None;
+                self.iterations.push(Played {
+                    iteration: *iteration,
+                    from: start,
+                    to: end,
+                    started: Some(record.at),
+                    ..Played::default()
+                });
+            }
             Fact::Verification { checks, .. } => {
                 if let Some(last) = self.iterations.last_mut() {
                     last.checks.clone_from(checks);
@@ -191,7 +202,8 @@ impl Summary {
                     last.to = end;
                 }
             }
-            Fact::Decision { verdict, reason, memory, .. } => {
+            Fact::Decision { verdict, reason, memory, outcome, .. } => {
+                self.settled = *outcome;
                 let iteration = self.iterations.last().map_or(0, |played| played.iteration);
                 self.decisions.push(Decision { iteration, verdict: verdict.clone(), reason: reason.clone() });
                 if memory.is_some() {

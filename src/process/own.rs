@@ -1,6 +1,7 @@
 //! What ralph does to its own process: halting with the shell, and dying by the signal that ended it.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -32,31 +33,31 @@ pub fn suspend_self() {
 /// Unix signals that end a program which does not care about them.
 const USUAL: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
 
-/// What was done about Unix signals before [`restore_signals`].
-pub struct Handlers([libc::sigaction; USUAL.len()]);
+/// What was done about them before [`restore_signals`].
+static HANDLERS: Mutex<Option<[libc::sigaction; USUAL.len()]>> = Mutex::new(None);
 
 /// Lets the usual Unix signals end this process again: nothing is left that would need care.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
-pub fn restore_signals() -> Handlers {
-    Handlers(USUAL.map(|number| {
+pub fn restore_signals() {
+    let before = USUAL.map(|number| {
         // SAFETY: plain C calls with valid arguments; all zeros is the default action with no flags and an empty mask.
         unsafe {
             let (default, mut before) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigaction(number, &raw const default, &raw mut before);
             before
         }
-    }))
+    });
+    HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(before);
 }
 
-impl Handlers {
-    /// Cares about them again.
-    #[expect(unsafe_code, reason = "a handler can only be put back by a C call")]
-    pub fn put_back(self) {
-        for (number, before) in USUAL.into_iter().zip(self.0) {
-            // SAFETY: a plain C call; the handler was installed before in this very process.
-            unsafe {
-                libc::sigaction(number, &raw const before, std::ptr::null_mut());
-            }
+/// Cares about them again, when another run begins in the same process. The runtime installs its handlers only once.
+#[expect(unsafe_code, reason = "a handler can only be put back by a C call")]
+pub fn take_signals() {
+    let handlers = HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).take();
+    for (number, before) in USUAL.into_iter().zip(handlers.into_iter().flatten()) {
+        // SAFETY: a plain C call; the handler was installed before in this very process.
+        unsafe {
+            libc::sigaction(number, &raw const before, std::ptr::null_mut());
         }
     }
 }

@@ -13,6 +13,7 @@ use super::hats::Board;
 use super::iteration::{Ears, Halt, Played, told};
 use super::plan::{Keys, Worker};
 use super::progress::Snapshot;
+use super::shelf::Shelf;
 use super::{Came, Interrupt, Interrupts, Memory, Plan, Recorder};
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
@@ -53,6 +54,8 @@ pub async fn run(
         words: String::new(),
         calls: Calls::default(),
         tree: Snapshot::default(),
+        shelf: if plan.keeps_trees { Shelf::of(&plan.workspace, directory).await } else { None },
+        kept_tree: None,
         first_tree: Snapshot::default(),
         question: None,
         contracts: Contracts::default(),
@@ -104,6 +107,10 @@ pub(super) struct Looping<'p> {
     pub(super) calls: Calls,
     /// The working directory as it was last seen.
     pub(super) tree: Snapshot,
+    /// Where the working directory is kept, for looking at it later.
+    pub(super) shelf: Option<Shelf>,
+    /// The tree that was kept last.
+    pub(super) kept_tree: Option<String>,
     /// The working directory when the run began.
     pub(super) first_tree: Snapshot,
     /// What the agent asks a person.
@@ -127,6 +134,7 @@ impl Looping<'_> {
             prompt: self.plan.prompt.name(),
             max_iterations: self.plan.policy.max_iterations,
             max_seconds: self.plan.policy.max_time.map(|most| most.as_secs()),
+            max_cost_usd: self.plan.policy.max_cost_usd,
         })?;
         self.plan.notices.iter().try_for_each(|message| recorder.fact(Fact::Notice { message: message.clone() }))
     }
@@ -150,6 +158,8 @@ impl Looping<'_> {
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
         self.tree = Snapshot::take(&self.plan.workspace, self.plan.events_file.as_deref()).await;
+        let tree = self.tree.clone();
+        self.keep_tree(&tree).await;
         self.first_tree = self.memory.first_tree.clone().unwrap_or_else(|| self.tree.clone());
         if !self.plan.allowed_paths.is_empty() {
             self.memory.first_tree = Some(self.first_tree.clone());
@@ -163,7 +173,13 @@ impl Looping<'_> {
             if let Some((outcome, reason)) = self.ready(recorder, interrupts).await? {
                 let memory = self.remembered();
                 let verdict = "finish".to_owned();
-                recorder.fact(Fact::Decision { verdict, reason: reason.clone(), wait_ms: None, memory })?;
+                recorder.fact(Fact::Decision {
+                    verdict,
+                    reason: reason.clone(),
+                    wait_ms: None,
+                    outcome: Some(outcome),
+                    memory,
+                })?;
                 return Ok((outcome, reason));
             }
             self.read_prompt(recorder)?;
@@ -228,7 +244,13 @@ impl Looping<'_> {
                     };
                 }
                 let verdict = "finish".to_owned();
-                recorder.fact(Fact::Decision { verdict, reason: reason.clone(), wait_ms: None, memory })?;
+                recorder.fact(Fact::Decision {
+                    verdict,
+                    reason: reason.clone(),
+                    wait_ms: None,
+                    outcome: Some(outcome),
+                    memory,
+                })?;
                 Ok(Some((outcome, reason)))
             }
             Verdict::Again { after, reason } => {
@@ -237,7 +259,7 @@ impl Looping<'_> {
                 let after = if by_chance { jittered(after) } else { after };
                 let wait_ms = (!after.is_zero()).then(|| milliseconds(after));
                 let verdict = if after.is_zero() { "again" } else { "wait" }.to_owned();
-                recorder.fact(Fact::Decision { verdict, reason, wait_ms, memory })?;
+                recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory })?;
                 recorder.sync()?;
                 self.wait(after, interrupts, recorder).await
             }
@@ -307,7 +329,7 @@ impl Looping<'_> {
                     return Ok(Some((Outcome::Limit, format!("{reason}, and waiting would pass the time limit"))));
                 }
                 let (verdict, wait_ms) = ("wait".to_owned(), Some(milliseconds(wait)));
-                recorder.fact(Fact::Decision { verdict, reason, wait_ms, memory: None })?;
+                recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory: None })?;
                 if let Some(end) = self.wait(wait, interrupts, recorder).await? {
                     return Ok(Some(end));
                 }

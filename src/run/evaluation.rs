@@ -53,6 +53,11 @@ impl Looping<'_> {
         let now = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
         let change = now.since(&self.tree).await;
         played.report.veto = self.veto(&now).await;
+        played.receipt.tree_before.clone_from(&self.kept_tree);
+        if change.moved != Some(false) {
+            self.keep_tree(&now).await;
+        }
+        played.receipt.tree_after.clone_from(&self.kept_tree);
         self.tree = now;
         if played.report.is_claim() && played.report.veto.is_none() && !plan.verify.is_empty() {
             let verified = if played.report.interrupted {
@@ -85,6 +90,14 @@ impl Looping<'_> {
         self.spend(played, recorder)?;
         self.substitute(&mut played.report, cast);
         Ok(())
+    }
+
+    /// Keeps the working directory as it is, where there is a shelf for it.
+    pub(super) async fn keep_tree(&mut self, now: &Snapshot) {
+        self.kept_tree = match &self.shelf {
+            Some(shelf) => shelf.keep(now.changed()).await,
+            None => None,
+        };
     }
 
     /// Keeps the session of the iteration; one that was refused is forgotten, and its failure costs nothing.
@@ -320,5 +333,6 @@ impl Receipt {
         self.commits = change.commits;
         self.head_before = change.head_before;
         self.head_after = change.head_after;
+        self.branch = change.branch;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::process;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the user wants with a Unix signal.
@@ -87,6 +88,7 @@ pub enum Came {
 impl Interrupts {
     /// Begins to listen.
     pub fn listen() -> io::Result<Self> {
+        process::take_signals();
         Ok(Self {
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,

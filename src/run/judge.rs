@@ -36,6 +36,10 @@ pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) ->
         (Some((Some(false), _)), _) if !matches!(ended.stopped, None | Some(StopReason::AfterEnd)) => {
             return failed(tally, authority, ended, how, now);
         }
+        // Nobody said it: the process did.
+        (Some((Some(false), _)), _) if tally.assumed && !ended.exit.success() => {
+            return failed(tally, authority, ended, how, now);
+        }
         (Some((Some(false), reason)), _) => {
             let reason = reason.as_deref().unwrap_or("no reason given");
             return failed(tally, authority, ended, format!("the agent reports a failure: {reason}"), now);

@@ -26,6 +26,7 @@ mod reading;
 mod recorder;
 mod resume;
 pub mod sessions;
+mod shelf;
 pub mod verify;
 
 pub use coordinator::{Finished, run};
@@ -38,6 +39,7 @@ pub use plan::{Keys, LeftBehind, Plan, Screen, Worker};
 pub use progress::git;
 pub use recorder::{Observer, Recorder};
 pub use resume::memory_of;
+pub use shelf::environment as shelf_environment;
 
 use crate::error::exit_code;
 use crate::journal::Outcome;

@@ -41,6 +41,8 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Repository {
     head: Option<String>,
+    #[serde(default)]
+    branch: Option<String>,
 }
 
 /// What differs between two moments.
@@ -54,6 +56,8 @@ pub struct Change {
     pub head_before: Option<String>,
     /// HEAD after.
     pub head_after: Option<String>,
+    /// The branch after.
+    pub branch: Option<String>,
     /// `None`: nobody can see.
     pub moved: Option<bool>,
 }
@@ -106,6 +110,7 @@ impl Snapshot {
             let was = before.repositories.get(place).and_then(|repository| repository.head.clone());
             if index == 0 {
                 (change.head_before, change.head_after) = (was.clone(), now.head.clone());
+                change.branch.clone_from(&now.branch);
             }
             if let Some(head) = now.head.as_ref().filter(|head| Some(*head) != was.as_ref()) {
                 change.commits.extend(commits(place, was.as_deref(), head).await);
@@ -115,21 +120,32 @@ impl Snapshot {
         }
         files.sort();
         files.dedup();
-        change.moved = Some(self.repositories != before.repositories || self.files != before.files);
+        change.moved = Some(self.heads().ne(before.heads()) || self.files != before.files);
         change.files = files.into_iter().map(|path| path.to_string_lossy().into_owned()).collect();
         change
+    }
+
+    /// Files that are different from the last commit.
+    pub fn changed(&self) -> impl Iterator<Item = PathBuf> {
+        self.files.keys().map(|path| self.workspace.join(path))
+    }
+
+    fn heads(&self) -> impl Iterator<Item = (&PathBuf, &Option<String>)> {
+        self.repositories.iter().map(|(place, repository)| (place, &repository.head))
     }
 
     async fn add_repository(&mut self, top: &Path, workspace: &Path) {
         let head = git(top, &["rev-parse", "--verify", "--quiet", "HEAD"]).await;
         let head = head.map(|said| String::from_utf8_lossy(&said).trim().to_owned()).filter(|head| !head.is_empty());
-        self.repositories.insert(top.to_owned(), Repository { head });
-        let Some(status) = git(top, &["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).await
-        else {
-            return;
-        };
-        self.seen = true;
-        for entry in status.split(|&byte| byte == 0).filter(|entry| entry.len() > 3) {
+        let mut repository = Repository { head, branch: None };
+        let ask = ["status", "--porcelain=v1", "--branch", "-z", "--untracked-files=all", "--no-renames"];
+        let status = git(top, &ask).await;
+        self.seen |= status.is_some();
+        for entry in status.unwrap_or_default().split(|&byte| byte == 0).filter(|entry| entry.len() > 3) {
+            if let Some(line) = entry.strip_prefix(b"## ") {
+                repository.branch = branch(&String::from_utf8_lossy(line));
+                continue;
+            }
             let path = Path::new(std::ffi::OsStr::from_bytes(&entry[3..]));
             let shown = shown(top, path, workspace);
             if self.files.len() >= MOST_FILES || is_ignored(&shown) {
@@ -140,6 +156,7 @@ impl Snapshot {
             self.content(&top.join(path)).hash(&mut hasher);
             self.files.insert(shown, hasher.finish());
         }
+        self.repositories.insert(top.to_owned(), repository);
     }
 
     /// A number for what is in a file: a touch alone is no progress.
@@ -241,10 +258,24 @@ async fn committed_files(top: &Path, before: Option<&str>, head: &str) -> Vec<Pa
     paths.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).collect()
 }
 
+/// The branch in git's words about it; `None` when there is none.
+fn branch(line: &str) -> Option<String> {
+    let line = line.strip_prefix("No commits yet on ").unwrap_or(line);
+    let name = line.split("...").next().unwrap_or(line);
+    (name != "HEAD (no branch)").then(|| name.to_owned())
+}
+
 /// Asks git something; `None` when it cannot answer.
 pub async fn git(directory: &Path, args: &[&str]) -> Option<Vec<u8>> {
-    let set = [("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")].map(|(name, value)| (name.into(), value.into())).to_vec();
-    let remove = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"].map(str::to_owned).to_vec();
+    git_with(directory, args, &[]).await
+}
+
+/// The same, with more variables.
+pub async fn git_with(directory: &Path, args: &[&str], more: &[(&str, &str)]) -> Option<Vec<u8>> {
+    let set = [("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")].iter().chain(more);
+    let set = set.map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let remove = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"].into_iter();
+    let remove = remove.filter(|name| more.iter().all(|(set, _)| set != name)).map(str::to_owned).collect();
     let invocation = Invocation {
         args: args.iter().map(Into::into).collect(),
         env: Environment { set, remove },

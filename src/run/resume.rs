@@ -77,7 +77,7 @@ mod tests {
         let mut memory = Memory { elapsed_ms: 1000, ..Memory::default() };
         memory.state.iterations = iterations;
         let memory = serde_json::to_value(memory).ok();
-        Fact::Decision { verdict: "again".into(), reason: String::new(), wait_ms: None, memory }
+        Fact::Decision { verdict: "again".into(), reason: String::new(), wait_ms: None, outcome: None, memory }
     }
 
     #[test]

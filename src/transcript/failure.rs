@@ -135,6 +135,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "limit reached",
             "hit your limit",
             "hit your usage",
+            "spend limit",
             "resource_exhausted",
             "resource exhausted",
             "throttl",
@@ -182,6 +183,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "peer closed connection",
             "incomplete chunked read",
             "stream closed before",
+            "fya_transient_timeout",
         ],
     ),
     (
@@ -221,6 +223,7 @@ const WORDS: &[(FailureClass, &[&str])] = &[
             "no input provided",
             "no prompt provided",
             "cannot be used with root",
+            "inside another claude code session",
             "cannot use both",
             "argument list too long",
             "required argument",

@@ -131,6 +131,11 @@ impl Turn {
         !self.words.is_empty()
     }
 
+    /// The end of what the agent has said itself.
+    pub fn last_words(&self) -> &str {
+        self.words.last()
+    }
+
     /// True when a fragment would continue a message.
     pub fn is_open(&self, tag: Tag, parent: Option<&str>) -> bool {
         self.open.iter().any(|(open, of)| *open == tag && of.as_deref() == parent)

@@ -34,6 +34,11 @@ pub struct Words {
 }
 
 impl Words {
+    /// The end of the agent's own words.
+    pub fn last(&self) -> &str {
+        &self.said
+    }
+
     /// Takes note of the agent's own words.
     pub fn said(&mut self, text: &str) {
         if self.said.len() + text.len() > 2 * REMEMBERED {

@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 
 use super::figures;
 use super::style::{Glyphs, Ink};
-use super::text::{harmless, width};
+use super::text::{cut, harmless, width};
 use super::tools::{Call, Calls};
 use crate::event::{Status, TodoItem, TodoStatus};
 use crate::journal::Receipt;
 
 /// How many lines of thinking make a plan.
 const PLAN_LINES: usize = 4;
+/// So much of a tool's argument is always shown.
+const SHORTEST_ARGUMENT: usize = 16;
 
 /// One line of a callout.
 pub struct Row {
@@ -48,9 +50,9 @@ impl Gathered {
     }
 
     /// All callouts of the iteration that is over.
-    pub fn rows(&self, receipt: &Receipt, glyphs: &Glyphs) -> Vec<Row> {
+    pub fn rows(&self, receipt: &Receipt, glyphs: &Glyphs, columns: usize) -> Vec<Row> {
         let mut rows = self.plan(glyphs);
-        rows.extend(self.actions(glyphs));
+        rows.extend(self.actions(glyphs, columns));
         rows.extend(self.report(receipt, glyphs));
         rows
     }
@@ -71,10 +73,10 @@ impl Gathered {
         named("PLAN", lines.into_iter().map(|line| (line, Ink::None)))
     }
 
-    fn actions(&self, glyphs: &Glyphs) -> Vec<Row> {
+    fn actions(&self, glyphs: &Glyphs, columns: usize) -> Vec<Row> {
         let calls = self.calls.shown();
         let names = calls.iter().map(|call| width(&harmless(&call.name))).max().unwrap_or(0).min(20);
-        let mut lines: Vec<(String, Ink)> = calls.iter().map(|call| action(call, names, glyphs)).collect();
+        let mut lines: Vec<(String, Ink)> = calls.iter().map(|call| action(call, names, glyphs, columns)).collect();
         if self.calls.count() > calls.len() {
             lines.push((format!("and {} more", self.calls.count() - calls.len()), Ink::Dim));
         }
@@ -88,7 +90,7 @@ impl Gathered {
         let mut parts = vec![outcome(receipt), figures::duration(receipt.duration_ms)];
         parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
         let ink = if receipt.success { Ink::Good } else { Ink::Bad };
-        named("REPORT", [(parts.join(&format!(" {} ", glyphs.dot)), ink)])
+        named("REPORT", [(parts.join(&glyphs.between()), ink)])
     }
 
     /// True when the report says how the iteration ended.
@@ -106,8 +108,9 @@ pub fn outcome(receipt: &Receipt) -> String {
     }
 }
 
-/// One line for a tool: status, name, main argument, duration, lines of output.
-pub fn action(call: &Call, name_width: usize, glyphs: &Glyphs) -> (String, Ink) {
+/// One line for a tool: status, name, main argument, duration, lines of output. The argument gives way, so that the line
+/// keeps to the columns.
+pub fn action(call: &Call, name_width: usize, glyphs: &Glyphs, columns: usize) -> (String, Ink) {
     let (mark, ink) = match call.status {
         Some(Status::Ok) => (glyphs.ok, Ink::Good),
         Some(Status::Fail) => (glyphs.fail, Ink::Bad),
@@ -117,19 +120,18 @@ pub fn action(call: &Call, name_width: usize, glyphs: &Glyphs) -> (String, Ink) 
     let name = harmless(&call.name);
     let padding = " ".repeat(name_width.saturating_sub(width(&name)));
     let mut line = format!("{mark} {name}{padding}");
-    if !call.argument.is_empty() {
-        line.push_str("  ");
-        line.push_str(&super::text::cut(&harmless(&call.argument), 100));
-    }
     let mut facts = Vec::new();
+    facts.extend(call.change.as_ref().map(|change| format!("+{} -{}", change.added, change.removed)));
     facts.extend(call.duration_ms.map(figures::duration));
     if call.lines > 0 {
         facts.push(figures::plural(call.lines as u64, "line"));
     }
-    if !facts.is_empty() {
-        let _ = write!(line, "  ({})", facts.join(", "));
+    let facts = if facts.is_empty() { String::new() } else { format!("  ({})", facts.join(", ")) };
+    if !call.argument.is_empty() {
+        let room = columns.saturating_sub(width(&line) + 2 + facts.len()).max(SHORTEST_ARGUMENT);
+        let _ = write!(line, "  {}", cut(&harmless(&call.argument), room));
     }
-    (line, ink)
+    (line + &facts, ink)
 }
 
 fn named(name: &'static str, lines: impl IntoIterator<Item = (String, Ink)>) -> Vec<Row> {

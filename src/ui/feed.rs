@@ -139,7 +139,7 @@ impl Showing {
                 Err(RecvTimeoutError::Timeout) => self.view.tick()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     self.catch_up(self.shared.end.load(Ordering::Acquire))?;
-                    return self.view.flush();
+                    return self.view.close();
                 }
             }
         }

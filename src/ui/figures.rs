@@ -27,6 +27,25 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// `950`, `41k`, `1.2M`: for where there is little room.
+pub fn about(number: u64) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        1000..1_000_000 => format!("{}k", number / 1000),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}
+
+/// `$0.0120`, `$0.37`.
+pub fn money(usd: f64) -> String {
+    if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+}
+
+/// An amount that a person gave: `$5`, `$2.50`.
+pub fn dollars(usd: f64) -> String {
+    if usd.fract() == 0.0 { format!("${usd:.0}") } else { format!("${usd:.2}") }
+}
+
 /// `1 tool`, `2 tools`.
 pub fn plural(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
@@ -45,9 +64,7 @@ pub fn usage(usage: &Usage) -> Vec<String> {
             parts.push(format!("tokens {}{cached}", sides.join(", ")));
         }
     }
-    if let Some(cost) = usage.cost_usd {
-        parts.push(if cost < 0.1 { format!("${cost:.4}") } else { format!("${cost:.2}") });
-    }
+    parts.extend(usage.cost_usd.map(money));
     if let Some(model) = &usage.model {
         parts.push(model.clone());
     }

@@ -67,8 +67,13 @@ pub fn local(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
+/// The time of day where the user is.
+pub fn clock(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
+}
+
 fn money(cost: Option<f64>) -> String {
-    cost.map_or_else(|| "-".to_owned(), |cost| if cost < 0.1 { format!("${cost:.4}") } else { format!("${cost:.2}") })
+    cost.map_or_else(|| "-".to_owned(), figures::money)
 }
 
 /// The table of runs.

@@ -2,14 +2,19 @@
 //! decide anything. Agent output never reaches a terminal unescaped.
 
 mod callouts;
+mod change;
+mod diff;
 mod feed;
 pub mod figures;
 pub mod history;
 mod json;
 mod line;
+mod looks;
+mod markdown;
 mod page;
 mod spans;
 mod style;
+mod styled;
 pub mod table;
 mod text;
 mod tools;
@@ -19,11 +24,12 @@ use std::io;
 
 pub use feed::{Feed, Shown};
 pub use json::{JsonView, pretty};
-pub use line::{Columns, LineView};
-pub use page::PageView;
+pub use line::LineView;
+pub use looks::{Alert, Channel, Columns, Detail, Letters, Looks, Motion, Volume};
+pub use page::{Differences, PageView};
 pub use spans::SpanView;
 pub use style::{Glyphs, Palette};
-pub use text::harmless;
+pub use text::{harmless, wrap};
 
 use crate::journal::Record;
 
@@ -39,4 +45,9 @@ pub trait View: Send {
 
     /// Everything that came has been shown: let the reader see it.
     fn flush(&mut self) -> io::Result<()>;
+
+    /// Nothing more will come.
+    fn close(&mut self) -> io::Result<()> {
+        self.flush()
+    }
 }

@@ -32,16 +32,23 @@ a{color:inherit}
 </style>
 "#;
 
+/// Says what an iteration changed.
+pub type Differences = Box<dyn Fn(&Receipt) -> Option<String> + Send>;
+
+/// The longest difference in a page.
+const LONGEST_DIFFERENCE: usize = 256 * 1024;
+
 /// Writes the page.
 pub struct PageView<W: Write> {
     out: W,
+    differences: Differences,
     /// The text that is being said.
     open: Option<Tag>,
 }
 
 impl<W: Write> PageView<W> {
     /// Writes what comes before the records.
-    pub fn new(mut out: W, told: &Told) -> io::Result<Self> {
+    pub fn new(mut out: W, told: &Told, differences: Differences) -> io::Result<Self> {
         let Told { summary, standing, words } = told;
         let title = format!("ralph run {}", summary.run);
         write!(
@@ -88,7 +95,7 @@ impl<W: Write> PageView<W> {
             )?;
         }
         writeln!(out, "</div>")?;
-        Ok(Self { out, open: None })
+        Ok(Self { out, differences, open: None })
     }
 
     /// Writes what comes after the records.
@@ -198,7 +205,32 @@ impl<W: Write> PageView<W> {
         }
         let title =
             format!("{} changed", figures::plural(receipt.files.len() as u64 + u64::from(receipt.more_files), "file"));
-        self.folded(&title, &receipt.files.join("\n"))
+        match (self.differences)(receipt) {
+            Some(difference) => self.difference(&title, &difference),
+            None => self.folded(&title, &receipt.files.join("\n")),
+        }
+    }
+
+    /// Lines that came and lines that went, each in its colour.
+    fn difference(&mut self, title: &str, difference: &str) -> io::Result<()> {
+        self.close()?;
+        write!(self.out, "<div class=\"row\"><span></span><details><summary>{}</summary><pre>", text(title))?;
+        let mut length = 0;
+        for line in difference.lines() {
+            length += line.len();
+            if length > LONGEST_DIFFERENCE {
+                writeln!(self.out, "… the rest is too long for a page")?;
+                break;
+            }
+            let class = match line.as_bytes() {
+                [b'+', ..] => "good",
+                [b'-', ..] => "bad",
+                [b'@', b'@', ..] => "warn",
+                _ => "",
+            };
+            writeln!(self.out, "<span class=\"{class}\">{}</span>", text(line))?;
+        }
+        writeln!(self.out, "</pre></details></div>")
     }
 }
 

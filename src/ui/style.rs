@@ -28,6 +28,24 @@ pub enum Ink {
     Agent,
     /// A tool's tag.
     Tool,
+    /// A heading in the agent's words.
+    Heading,
+    /// Stressed words.
+    Emphasis,
+    /// Words stressed twice.
+    StrongEmphasis,
+    /// Words taken back.
+    Struck,
+    /// Code.
+    Code,
+    /// A place to go to.
+    Link,
+    /// A line that a difference adds.
+    Added,
+    /// A line that a difference takes away.
+    Removed,
+    /// Where a difference is.
+    Hunk,
     /// As it is.
     None,
 }
@@ -43,19 +61,28 @@ impl Ink {
         }
     }
 
-    const fn code(self) -> &'static str {
+    /// What switches it on. Each sequence sets one thing, which every terminal understands.
+    pub const fn sequence(self) -> &'static str {
         match self {
-            Self::Dim => "2",
-            Self::Strong => "1",
-            Self::Good => "32",
-            Self::Bad => "31",
-            Self::Warn => "33",
-            Self::Agent => "36",
-            Self::Tool => "35",
+            Self::Dim => "\u{1b}[2m",
+            Self::Strong => "\u{1b}[1m",
+            Self::Good | Self::Added => "\u{1b}[32m",
+            Self::Bad | Self::Removed => "\u{1b}[31m",
+            Self::Warn => "\u{1b}[33m",
+            Self::Agent | Self::Code | Self::Hunk => "\u{1b}[36m",
+            Self::Tool => "\u{1b}[35m",
+            Self::Heading => "\u{1b}[1m\u{1b}[4m",
+            Self::Emphasis => "\u{1b}[3m",
+            Self::StrongEmphasis => "\u{1b}[1m\u{1b}[3m",
+            Self::Struck => "\u{1b}[9m",
+            Self::Link => "\u{1b}[4m",
             Self::None => "",
         }
     }
 }
+
+/// What switches every ink off.
+pub const RESET: &str = "\u{1b}[0m";
 
 impl Palette {
     /// The text in the colour.
@@ -63,7 +90,7 @@ impl Palette {
         if self == Self::Plain || ink == Ink::None || text.is_empty() {
             text.to_owned()
         } else {
-            format!("\u{1b}[{}m{text}\u{1b}[0m", ink.code())
+            format!("{}{text}{RESET}", ink.sequence())
         }
     }
 }
@@ -87,16 +114,67 @@ pub struct Glyphs {
     pub rule: &'static str,
     /// Between facts.
     pub dot: &'static str,
+    /// Before an item of a list.
+    pub bullet: &'static str,
+    /// Before a quotation.
+    pub quote: &'static str,
+    /// Before a line of code.
+    pub code: &'static str,
+    /// Something is left out.
+    pub more: &'static str,
 }
 
 impl Glyphs {
+    /// What stands between two facts.
+    pub fn between(&self) -> String {
+        if self.dot == "," { ", ".to_owned() } else { format!(" {} ", self.dot) }
+    }
+
     /// For terminals that show Unicode.
-    pub const UNICODE: Self =
-        Self {
-            gutter: "│", callout: "┃", ok: "✓", fail: "✗", unknown: "?", start: "▸", rule: "─", dot: "·"
-        };
+    pub const UNICODE: Self = Self {
+        gutter: "│",
+        callout: "┃",
+        ok: "✓",
+        fail: "✗",
+        unknown: "?",
+        start: "▸",
+        rule: "─",
+        dot: "·",
+        bullet: "•",
+        quote: "▎",
+        code: "▏",
+        more: "…",
+    };
 
     /// For everything else.
-    pub const ASCII: Self =
-        Self { gutter: "|", callout: "#", ok: "ok", fail: "FAIL", unknown: "?", start: ">", rule: "-", dot: "-" };
+    pub const ASCII: Self = Self {
+        gutter: "|",
+        callout: "#",
+        ok: "ok",
+        fail: "FAIL",
+        unknown: "?",
+        start: ">",
+        rule: "-",
+        dot: "-",
+        bullet: "*",
+        quote: ">",
+        code: "|",
+        more: "...",
+    };
+
+    /// For ears: words instead of signs.
+    pub const WORDS: Self = Self {
+        gutter: ":",
+        callout: ":",
+        ok: "ok",
+        fail: "failed",
+        unknown: "unknown",
+        start: "started",
+        rule: "",
+        dot: ",",
+        bullet: "-",
+        quote: ">",
+        code: "",
+        more: "...",
+    };
 }

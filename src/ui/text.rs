@@ -1,5 +1,8 @@
 //! Text for a terminal: made harmless, measured as it is shown, wrapped to the width.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use unicode_width::UnicodeWidthChar as _;
 
 /// How many columns a tab takes here.
@@ -8,6 +11,14 @@ const TAB: &str = "    ";
 /// The text with everything replaced that a terminal would obey: control characters, escape sequences
 /// and characters that change the direction of writing.
 pub fn harmless(text: &str) -> String {
+    safe(text).into_owned()
+}
+
+/// The same without a copy where nothing is to be replaced: most lines of most agents are plain ASCII.
+pub fn safe(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
+        return Cow::Borrowed(text);
+    }
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -19,7 +30,7 @@ pub fn harmless(text: &str) -> String {
             _ => safe.push(character),
         }
     }
-    safe
+    Cow::Owned(safe)
 }
 
 /// Characters that a terminal obeys rather than shows: controls, and those that change the direction of writing.
@@ -40,32 +51,48 @@ pub const fn is_obeyed(character: char) -> bool {
 
 /// The columns that a text takes.
 pub fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
     text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
 /// Breaks a harmless line into rows of at most `columns`, between words where it can.
 pub fn wrap(line: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(8);
-    let mut rows = Vec::new();
-    let mut rest = line;
+    rows(line, columns, columns).into_iter().map(|row| line[row].to_owned()).collect()
+}
+
+/// Where the rows of a harmless line are: the first has `first` columns, those after it have `rest`.
+pub fn rows(line: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
+    let mut rows = Vec::with_capacity(1);
+    let mut start = 0;
+    let mut columns = first.max(8);
     loop {
-        let Some(end) = overflow(rest, columns) else {
-            rows.push(rest.to_owned());
+        let left = &line[start..];
+        let Some(end) = overflow(left, columns) else {
+            rows.push(start..line.len());
             return rows;
         };
         // A row must not lose its indentation as if that were a break between words.
-        let words = rest.len() - rest.trim_start().len();
-        let cut = match rest[..end].rfind(' ') {
+        let words = left.len() - left.trim_start().len();
+        // A blank just behind the row is a break between words, too.
+        let reach = if left[end..].starts_with(' ') { end + 1 } else { end };
+        let cut = match left[..reach].rfind(' ') {
             Some(blank) if blank > words => blank + 1,
             _ => end,
         };
-        rows.push(rest[..cut].trim_end().to_owned());
-        rest = &rest[cut..];
+        rows.push(start..start + left[..cut].trim_end().len());
+        start += cut;
+        columns = rest.max(8);
     }
 }
 
 /// Where the text exceeds the columns; `None` when it fits.
 fn overflow(text: &str, columns: usize) -> Option<usize> {
+    // No character takes more columns than bytes.
+    if text.len() <= columns {
+        return None;
+    }
     let mut used = 0;
     for (at, character) in text.char_indices() {
         used += character.width().unwrap_or(0);

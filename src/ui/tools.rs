@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
+use super::change::Change;
 use crate::event::{Object, Status};
 
 /// More of an argument is never shown.
 const LONGEST_ARGUMENT: usize = 200;
 /// So many calls are kept; of more, the oldest that have ended and are not shown are forgotten.
 const MOST_KEPT: usize = 200;
+/// So much of what a call prints is kept from its beginning, and as much from its end.
+const KEPT_BYTES: usize = 4096;
 /// So many are shown.
 pub const MOST_SHOWN: usize = 20;
 
@@ -25,6 +28,71 @@ pub struct Call {
     pub duration_ms: Option<u64>,
     /// How many lines it printed.
     pub lines: usize,
+    /// What it changes, as far as its arguments tell.
+    pub change: Option<Change>,
+    printed: Printed,
+}
+
+/// The beginning and the end of what a call printed.
+#[derive(Clone, Debug, Default)]
+struct Printed {
+    head: String,
+    tail: String,
+}
+
+impl Printed {
+    fn push(&mut self, text: &str) {
+        let room = KEPT_BYTES.saturating_sub(self.head.len());
+        let (head, rest) = text.split_at(boundary(text, room));
+        self.head.push_str(head);
+        self.tail.push_str(&rest[boundary(rest, rest.len().saturating_sub(KEPT_BYTES))..]);
+        if self.tail.len() > 2 * KEPT_BYTES {
+            self.tail.drain(..boundary(&self.tail, self.tail.len() - KEPT_BYTES));
+        }
+    }
+}
+
+/// The last place at which a character begins, at or before this one.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// What is shown of a call's output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    /// From its beginning.
+    pub first: Vec<String>,
+    /// How many lines are left out between the two.
+    pub left_out: usize,
+    /// From its end.
+    pub last: Vec<String>,
+}
+
+impl Call {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The first and the last lines of what it printed.
+    pub fn excerpt(&self, first: usize, last: usize) -> Excerpt {
+        let owned = |line: &&str| (*line).to_owned();
+        let Printed { head, tail } = &self.printed;
+        let whole = if tail.len() < KEPT_BYTES { format!("{head}{tail}") } else { String::new() };
+        let (begin, end): (Vec<&str>, Vec<&str>) = if whole.is_empty() {
+            (head.lines().collect(), tail.lines().collect())
+        } else {
+            (whole.lines().collect(), Vec::new())
+        };
+        let end = if end.is_empty() { &begin } else { &end };
+        let first = first.min(self.lines);
+        let last = last.min(self.lines - first);
+        Excerpt {
+            first: begin.iter().take(first).map(owned).collect(),
+            left_out: self.lines - first - last,
+            last: end[end.len().saturating_sub(last)..].iter().map(owned).collect(),
+        }
+    }
 }
 
 /// The calls of one iteration, in the order they started.
@@ -51,6 +119,8 @@ impl Calls {
             status: None,
             duration_ms: None,
             lines: 0,
+            change: input.and_then(Change::of),
+            printed: Printed::default(),
         });
     }
 
@@ -58,6 +128,10 @@ impl Calls {
     pub fn output(&mut self, id: &str, text: &str, delta: bool) {
         if let Some(call) = self.open(id) {
             call.lines += if delta { text.matches('\n').count() } else { text.lines().count() };
+            if !delta && !call.printed.head.is_empty() {
+                call.printed.push("\n");
+            }
+            call.printed.push(text);
         }
     }
 
@@ -77,6 +151,18 @@ impl Calls {
     /// The first of them, as many as are shown.
     pub fn shown(&self) -> &[Call] {
         &self.kept[..self.kept.len().min(MOST_SHOWN)]
+    }
+
+    /// Forgets what a call printed, once it was shown.
+    pub fn forget_output(&mut self, id: &str) {
+        if let Some(call) = self.open(id) {
+            call.printed = Printed::default();
+        }
+    }
+
+    /// Those that have not ended, oldest first.
+    pub fn running(&self) -> impl Iterator<Item = &Call> {
+        self.kept.iter().filter(|call| call.status.is_none())
     }
 
     /// How many there were.

@@ -40,6 +40,7 @@ impl History {
             prompt: "PROMPT.md".into(),
             max_iterations: 100,
             max_seconds: Some(14_400),
+            max_cost_usd: Some(5.0),
         });
         history
     }
@@ -91,7 +92,7 @@ impl History {
         let receipt = Receipt { iteration, ..receipt };
         self.fact(Fact::IterationEnd { receipt: Box::new(receipt) });
         let (verdict, reason) = ("again".into(), "the work goes on".into());
-        self.fact(Fact::Decision { verdict, reason, wait_ms: None, memory: None })
+        self.fact(Fact::Decision { verdict, reason, wait_ms: None, outcome: None, memory: None })
     }
 
     /// One iteration with these events.

@@ -4,8 +4,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
-use ralph::journal::Outcome;
-use ralph::ui::tui::{Change, Hands, Options, Order, Owner, Remote, show};
+use ralph::journal::{Outcome, Receipt};
+use ralph::ui::tui::{Hands, Options, Order, Owner, Remote, show};
 use ralph::ui::{Glyphs, Palette};
 use rustix::process::Signal;
 
@@ -67,7 +67,7 @@ impl Hands for Clumsy {
 
     fn suspend(&mut self) {}
 
-    fn difference(&mut self, _: Change) -> Receiver<Result<String, String>> {
+    fn difference(&mut self, _: Receipt) -> Receiver<Result<String, String>> {
         channel().1
     }
 }

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use crossterm::event::{Event as Came, KeyCode, KeyEvent};
 use jiff::Timestamp;
-use ralph::journal::Outcome;
-use ralph::ui::tui::{Change, Hands, Options, Order, Owner, Still};
+use ralph::journal::{Outcome, Receipt};
+use ralph::ui::tui::{Hands, Options, Order, Owner, Still};
 use ralph::ui::{Glyphs, Palette};
 
 use super::capture::{Capture, all};
@@ -30,7 +30,7 @@ impl Hands for Idle {
 
     fn suspend(&mut self) {}
 
-    fn difference(&mut self, _: Change) -> Receiver<Result<String, String>> {
+    fn difference(&mut self, _: Receipt) -> Receiver<Result<String, String>> {
         let (sender, receiver) = channel();
         let text = "diff --git a/greet.sh b/greet.sh\n--- a/greet.sh\n+++ b/greet.sh\n@@ -1 +1 @@\n-Helo\n+Hello\n";
         sender.send(Ok(text.into())).unwrap();

@@ -17,6 +17,8 @@ pub struct Arguments {
     pub append_system_prompt: Option<String>,
     /// `--allowedTools`.
     pub tools: Vec<String>,
+    /// `--permission-mode` that does not allow everything: the agent keeps to its own rules.
+    pub asks: bool,
     /// `--output-format`.
     pub format: Format,
     /// `--input-format`.
@@ -50,8 +52,7 @@ pub enum Input {
 }
 
 /// Flags of Claude that have a value and mean nothing here: their value is no prompt.
-const SKIPPED: [&str; 18] = [
-    "--permission-mode",
+const SKIPPED: [&str; 17] = [
     "--disallowedTools",
     "--disallowed-tools",
     "--max-turns",
@@ -116,6 +117,9 @@ impl Arguments {
                     if value().as_deref() == Some("stream-json") {
                         read.input = Input::StreamJson;
                     }
+                }
+                "--permission-mode" => {
+                    read.asks = value().is_some_and(|mode| !mode.is_empty() && mode != "bypassPermissions");
                 }
                 "--include-partial-messages" => read.partial = true,
                 "--text-only" => read.text_only = true,

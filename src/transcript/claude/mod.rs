@@ -17,6 +17,7 @@ use super::failure::Failure;
 use super::jsonl::{JsonLines, Misread, Reader};
 use super::reset::{self, Reset};
 use super::shape::{self, Text};
+use super::tail::Tail;
 use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Status, Tag, Usage};
@@ -88,6 +89,8 @@ pub struct Claude {
     totals: BTreeMap<String, Usage>,
     /// Shares of messages that no result has counted yet.
     unreported: Usage,
+    /// The stream began as Claude's own does.
+    introduced: bool,
     /// ralph itself wrote the stream: what Claude's format cannot say stands beside it, and nothing is to be guessed.
     exact: bool,
 }
@@ -102,6 +105,7 @@ impl Claude {
             effects: SideEffects::default(),
             totals: BTreeMap::new(),
             unreported: Usage::default(),
+            introduced: false,
             exact: false,
         }
     }
@@ -358,8 +362,17 @@ impl Reader for Claude {
         }
     }
 
-    fn end(&mut self, _exit: Option<Exit>, turn: &mut Turn) {
+    fn end(&mut self, exit: Option<Exit>, turn: &mut Turn) {
         turn.usage(std::mem::take(&mut self.unreported));
+        // A wrapper that only prints text says in it why it failed. Claude itself has better ways.
+        let wrapper = !self.introduced && !turn.ended() && turn.failed().is_none();
+        if let Some(exit) = exit.filter(|exit| wrapper && !exit.success()) {
+            let mut tail = Tail::default();
+            turn.last_words().lines().for_each(|line| tail.push(line));
+            if let Some(failure) = tail.failure(exit, None).filter(|failure| failure.class != FailureClass::Agent) {
+                turn.failure(failure);
+            }
+        }
     }
 }
 

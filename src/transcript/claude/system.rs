@@ -14,11 +14,17 @@ impl Claude {
         let line: System<'_> = serde_json::from_str(json)?;
         match line.subtype.as_deref() {
             Some("ralph_event") if self.exact => {
-                if let Some(event) = line.event.and_then(|raw| Event::from_json(raw.get().as_bytes()).ok()) {
-                    turn.event(event);
+                match line.event.and_then(|raw| Event::from_json(raw.get().as_bytes()).ok()) {
+                    // The lines after it have the session too.
+                    Some(Event::Meta { meta }) if meta.kind() == Some("session") => {
+                        session(line.session_id.as_ref(), turn);
+                    }
+                    Some(event) => turn.event(event),
+                    None => {}
                 }
             }
             Some("init") => {
+                self.introduced = true;
                 self.exact = line.emitter.0.as_deref() == Some("ralph");
                 session(line.session_id.as_ref(), turn);
                 turn.model(without_context_suffix(line.model.0.as_deref().unwrap_or_default()));

@@ -1,7 +1,7 @@
 //! A block as rows: what it says when it is open, and in how many lines it is folded away.
 
 use super::model::{Block, Kind, Tool};
-use super::rows::{Row, difference, paragraph};
+use super::rows::{Row, difference, markdown, paragraph};
 use super::theme::Theme;
 use crate::event::{Status, Tag, TodoItem, TodoStatus};
 use crate::ui::figures;
@@ -68,6 +68,9 @@ pub fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row
             let (first, rest) = margins(tag.name(), Ink::of(*tag), *nested, theme);
             if fold == Fold::Folded {
                 return vec![folded(first, text, ink, columns, theme)];
+            }
+            if *tag == Tag::Ai {
+                return markdown(&first, &rest, text, theme.glyphs, columns);
             }
             paragraph(&first, &rest, text, ink, columns)
         }

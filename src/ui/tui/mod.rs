@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use crossterm::event;
 
 pub use keys::{KEYS, Key};
-pub use orders::{Change, Hands, Order};
+pub use orders::{Hands, Order};
 pub use still::Still;
 
 use super::style::{Glyphs, Palette};

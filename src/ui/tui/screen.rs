@@ -287,7 +287,8 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
     parts.extend(elapsed(state).map(|time| (2, time)));
     let (tokens, cost) = index.spent();
     parts.extend(tokens.map(|tokens| (4, format!("{} tokens", short(tokens)))));
-    parts.extend(cost.map(|cost| (3, money(cost))));
+    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", money(most)));
+    parts.extend(cost.map(|cost| (3, format!("{}{most}", money(cost)))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);

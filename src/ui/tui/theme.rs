@@ -45,11 +45,16 @@ impl Theme {
         let style = match ink {
             Ink::Dim => plain.add_modifier(Modifier::DIM),
             Ink::Strong => plain.add_modifier(Modifier::BOLD),
-            Ink::Good => plain.fg(Color::Green),
-            Ink::Bad => plain.fg(Color::Red),
+            Ink::Good | Ink::Added => plain.fg(Color::Green),
+            Ink::Bad | Ink::Removed => plain.fg(Color::Red),
             Ink::Warn => plain.fg(Color::Yellow),
-            Ink::Agent => plain.fg(Color::Cyan),
+            Ink::Agent | Ink::Code | Ink::Hunk => plain.fg(Color::Cyan),
             Ink::Tool => plain.fg(Color::Magenta),
+            Ink::Heading => plain.add_modifier(Modifier::BOLD.union(Modifier::UNDERLINED)),
+            Ink::Emphasis => plain.add_modifier(Modifier::ITALIC),
+            Ink::StrongEmphasis => plain.add_modifier(Modifier::BOLD.union(Modifier::ITALIC)),
+            Ink::Struck => plain.add_modifier(Modifier::CROSSED_OUT),
+            Ink::Link => plain.add_modifier(Modifier::UNDERLINED),
             Ink::None => plain,
         };
         match (self.palette, ink) {

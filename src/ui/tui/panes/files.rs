@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::super::detail::Detail;
 use super::super::index::Index;
-use super::super::orders::{Change, Hands};
+use super::super::orders::Hands;
 use super::super::rows::{Row, boundary, difference};
 use super::super::theme::Theme;
 use crate::journal::Receipt;
@@ -44,12 +44,7 @@ impl Files {
     /// Asks about another entry, or again about the same one.
     pub fn ask(entry: usize, index: &Index, hands: &mut dyn Hands) -> Self {
         let receipt = index.receipt(entry);
-        let change = receipt.as_ref().map(|receipt| Change {
-            before: receipt.head_before.clone(),
-            after: receipt.head_after.clone(),
-            files: receipt.files.clone(),
-        });
-        let asked = change.filter(|change| change.before.is_some()).map(|change| hands.difference(change));
+        let asked = receipt.clone().map(|receipt| hands.difference(receipt));
         Self { entry, receipt, asked, ..Self::default() }
     }
 
