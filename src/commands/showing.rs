@@ -16,7 +16,7 @@ use crate::error::UserError;
 use crate::journal::{Journal, Reader, RunDirectory, Store};
 use crate::process;
 use crate::run::{Interrupt, Observer};
-use crate::ui::tui::{self, Left, Owner, Remote};
+use crate::ui::tui::{self, Left, Owner, Remote, Seen};
 use crate::ui::{self, Feed, JsonView, Shown, View};
 
 /// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
@@ -143,7 +143,8 @@ impl FullScreen {
         };
         let told = remote.clone();
         let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
-            let seen = tui::show(options, &told)?;
+            // A screen that cannot be drawn does not leave the run without a view.
+            let seen = tui::show(options, &told).unwrap_or(Seen { left: Left::Closed, from: 0 });
             lines.show(seen.from)?;
             Ok(seen.left)
         })?;
