@@ -96,7 +96,7 @@ impl Performance {
         if show == Show::Screen {
             self.plan.keys = Keys::Leave;
         }
-        let (showing, observer) =
+        let (mut showing, observer) =
             Showing::start(show, looks, &self.plan.notify, &stage.store, &self.directory, &self.journal)?;
         let notifier = Rc::new(RefCell::new(Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone())));
         let observer = watched(observer, Rc::clone(&notifier));
@@ -111,8 +111,7 @@ impl Performance {
         drop(recorder);
         let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
         let mut warnings = Vec::new();
-        let (showing, shown) = showing.over(interrupt);
-        if shown == Shown::InPart {
+        if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
             warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }

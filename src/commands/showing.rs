@@ -17,7 +17,7 @@ use crate::journal::{Journal, Reader, RunDirectory, Store};
 use crate::process;
 use crate::run::notify::Notify;
 use crate::run::{Interrupt, Observer};
-use crate::ui::tui::{self, Left, Owner, Remote};
+use crate::ui::tui::{self, Left, Owner, Remote, Seen};
 use crate::ui::{self, Feed, JsonView, Shown, View};
 
 /// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
@@ -61,7 +61,7 @@ pub enum Showing {
     Printed(Rc<RefCell<Feed>>),
     /// It reads the journal.
     Screen(FullScreen),
-    /// Everything was printed; what was done about Unix signals until then.
+    /// It is over.
     Closed,
 }
 
@@ -92,23 +92,22 @@ impl Showing {
     }
 
     /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.
-    pub fn over(self, interrupt: Option<Interrupt>) -> (Self, Shown) {
-        match self {
+    pub fn over(&mut self, interrupt: Option<Interrupt>) -> Shown {
+        match std::mem::replace(self, Self::Closed) {
             Self::Printed(feed) => {
                 // Nothing is left that would need care: Ctrl-C may end a view that stands still.
                 process::restore_signals();
-                let shown = Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES));
-                (Self::Closed, shown)
+                Rc::into_inner(feed).map_or(Shown::InFull, |feed| feed.into_inner().finish(LAST_LINES))
             }
             Self::Screen(screen) => {
                 screen.over.store(true, Ordering::SeqCst);
                 if interrupt.is_some() {
                     screen.remote.close();
                 }
-                let screen = FullScreen { in_a_hurry: interrupt.is_some(), ..screen };
-                (Self::Screen(screen), Shown::InFull)
+                *self = Self::Screen(FullScreen { in_a_hurry: interrupt.is_some(), ..screen });
+                Shown::InFull
             }
-            Self::Closed => (self, Shown::InFull),
+            Self::Closed => Shown::InFull,
         }
     }
 
@@ -147,7 +146,8 @@ impl FullScreen {
         };
         let told = remote.clone();
         let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
-            let seen = tui::show(options, &told)?;
+            // A screen that cannot be drawn does not leave the run without a view.
+            let seen = tui::show(options, &told).unwrap_or(Seen { left: Left::Closed, from: 0 });
             lines.show(seen.from)?;
             Ok(seen.left)
         })?;

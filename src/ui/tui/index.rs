@@ -67,6 +67,8 @@ pub struct Run {
     pub started: Option<Timestamp>,
     /// The most iterations, as far as it is known.
     pub most: u32,
+    /// The most money, as it was when the run began.
+    pub most_usd: Option<f64>,
 }
 
 /// One line of the list: the beginning of the run, or a try of an iteration.
@@ -267,9 +269,9 @@ impl Index {
 
     fn fact(&mut self, fact: Fact, at: Timestamp, from: u64) {
         match fact {
-            Fact::RunStart { agent, max_iterations, .. } => {
+            Fact::RunStart { agent, max_iterations, max_cost_usd, .. } => {
                 let started = self.run.started.or(Some(at));
-                self.run = Run { agent, started, most: max_iterations };
+                self.run = Run { agent, started, most: max_iterations, most_usd: max_cost_usd };
                 self.end = None;
                 (self.wait, self.paused) = (None, false);
             }

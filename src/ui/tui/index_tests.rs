@@ -34,6 +34,7 @@ fn pages_cover_the_journal_without_gaps_and_stay_small() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal.jsonl");
     let mut journal = Journal::create(&path).unwrap();
+    journal.append(Body::Loop(Fact::Notice { message: "first".into() })).unwrap();
     let mut index = Index::new(&path);
     let texts: Vec<String> = (0..700).map(|number| format!("{number} {}", "x".repeat(1000))).collect();
     iteration(&mut journal, 1, &texts);

@@ -143,7 +143,14 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             (Work::Done, true) => FRAME.saturating_sub(drawn.map_or(FRAME, |drawn| drawn.elapsed())),
             (Work::Done, false) => look,
         };
-        let mut came = event::poll(patience)?;
+        let mut came = match event::poll(patience) {
+            Ok(came) => came,
+            // A terminal that is gone tells it by a Unix signal, too.
+            Err(error) => match caught.take() {
+                Some(number) => return Ok(Seen { left: Left::Signal(number), from: lines_from(&state) }),
+                None => return Err(error),
+            },
+        };
         for _ in 0..MOST_EVENTS {
             if !came {
                 break;

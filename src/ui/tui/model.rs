@@ -343,8 +343,12 @@ fn spelled_out(input: &Object) -> String {
     let mut text = String::new();
     for (key, value) in input {
         let (mark, value) = match (key.as_str(), value) {
-            ("old_string" | "old" | "oldString" | "old_str", serde_json::Value::String(old)) => ("-", old.clone()),
-            ("new_string" | "new" | "newString" | "new_str", serde_json::Value::String(new)) => ("+", new.clone()),
+            ("old_string" | "old" | "oldString" | "old_str" | "oldText", serde_json::Value::String(old)) => {
+                ("-", old.clone())
+            }
+            ("new_string" | "new" | "newString" | "new_str" | "newText", serde_json::Value::String(new)) => {
+                ("+", new.clone())
+            }
             (_, serde_json::Value::String(words)) => ("", words.clone()),
             (_, other) => ("", other.to_string()),
         };

@@ -1,5 +1,7 @@
 //! The layout: what stands where, from 40 columns to 300.
 
+use std::time::Duration;
+
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::{Modifier, Style};
@@ -26,6 +28,9 @@ const SIDE_BY_SIDE: u16 = 72;
 
 /// From this width on, plan and tools stand beside the transcript.
 const WITH_PLAN: u16 = 130;
+
+/// From this silence on, it is told how long it lasts.
+const SILENT: Duration = Duration::from_secs(5);
 
 /// Draws everything; where the cursor is, when a line is being written.
 pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
@@ -128,7 +133,8 @@ fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &Look) {
     for (ink, text) in &row.spans {
         let style = look.theme.style(*ink);
         let style = match look.pointed {
-            Pointed::Here => style.add_modifier(Modifier::REVERSED),
+            // Without its colour: reversed, that would be a patch of it.
+            Pointed::Here => Style { fg: None, ..style }.patch(REVERSED),
             Pointed::Elsewhere => style.add_modifier(Modifier::BOLD),
             Pointed::Not => style,
         };
@@ -285,9 +291,14 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
         parts.push((4, harmless(hat)));
     }
     parts.extend(elapsed(state).map(|time| (2, time)));
+    let silent = state.heard.elapsed();
+    if state.running && index.wait.is_none() && !index.paused && silent >= SILENT {
+        parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
+    }
     let (tokens, cost) = index.spent();
     parts.extend(tokens.map(|tokens| (4, format!("{} tokens", short(tokens)))));
-    parts.extend(cost.map(|cost| (3, money(cost))));
+    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", money(most)));
+    parts.extend(cost.map(|cost| (3, format!("{}{most}", money(cost)))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);

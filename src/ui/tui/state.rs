@@ -105,6 +105,8 @@ pub struct State {
     /// Whether the run is under way.
     pub running: bool,
     asked: Option<Instant>,
+    /// When there was last something new.
+    pub heard: Instant,
     /// The time.
     pub now: Timestamp,
     /// True when the screen is not what it should be.
@@ -152,6 +154,7 @@ impl State {
             searched: 0,
             running: false,
             asked: None,
+            heard: Instant::now(),
             now: Timestamp::now(),
             changed: true,
             areas: Areas::default(),
@@ -165,6 +168,7 @@ impl State {
             Ok(Reach::Same) => {}
             Ok(reach) => {
                 self.changed = true;
+                self.heard = Instant::now();
                 if reach == Reach::More {
                     work = Work::Left;
                 }
