@@ -152,6 +152,8 @@ fn make(workspace: &Path, bytes: u64) -> PathBuf {
             agent: None,
             hat: None,
             resumes: None,
+            terminal: None,
+            interactive: false,
             display: false,
         };
         journal.append(Body::Loop(start)).unwrap();

@@ -11,11 +11,14 @@ use super::iteration::{Iteration, StatusBlocks, TotalClock};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{LeftBehind, Plan, Recorder, Screen};
-use crate::agent::{Contract, Session, Turn, Way};
+use crate::agent::{Contract, Mode, Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
 use crate::process::{self, Clocks, Link};
-use crate::transcript::{Context, PLAIN};
+use crate::transcript::{Context, PLAIN, Selected};
+
+/// What reads a program that draws for a person.
+static DRAWN: Selected = Selected::Dialect(&PLAIN);
 
 /// Who plays the next iteration, and how.
 pub(super) struct Cast {
@@ -102,10 +105,15 @@ impl<'p> Looping<'p> {
             (None, Some(left)) => (Some(left), TotalClock::Run),
             (total, _) => (total, TotalClock::Iteration),
         };
+        if plan.screen == Screen::Users {
+            turn.mode = Mode::Interactive;
+        }
         let mut invocation = agent.invocation(&turn)?;
-        if plan.screen == Screen::Terminal {
+        if plan.screen != Screen::Pipes {
             invocation.link = Link::Pty(process::terminal_size());
         }
+        // What a program draws for a person is words, whatever the agent speaks to machines.
+        let transcript = if plan.screen == Screen::Users { &DRAWN } else { transcript };
         invocation.leave_running |= plan.left_behind == LeftBehind::Leave;
         let session_usage = self.memory.sessions.usage(agent, &cast.session);
         let startup = plan.clocks.startup.filter(|_| transcript.name() != PLAIN.name);
@@ -135,6 +143,7 @@ impl<'p> Looping<'p> {
             },
             remarks: role.into_iter().chain(remarks).collect(),
             display: None,
+            screen: plan.screen,
         })
     }
 }
