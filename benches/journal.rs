@@ -157,8 +157,11 @@ fn make(workspace: &Path, bytes: u64) -> PathBuf {
             agent: None,
             hat: None,
             resumes: None,
+            terminal: None,
+            interactive: false,
             display: false,
             terminal: None,
+            interactive: false,
         };
         journal.append(Body::Loop(start)).unwrap();
         for call in 0..5000 {

@@ -184,6 +184,11 @@ pub struct Run {
     #[arg(long)]
     pub pty: bool,
 
+    /// Run the agent's own interactive program in this terminal, with you at the keys. Ctrl-C goes to the agent; twice within
+    /// a second it ends the run.
+    #[arg(short, long)]
+    pub interactive: bool,
+
     /// Show what would be run, with which prompt and settings; start nothing.
     #[arg(long)]
     pub dry_run: bool,

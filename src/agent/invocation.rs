@@ -140,6 +140,7 @@ impl Agent {
         let mut files = Vec::new();
         let stdin = match prompt {
             Carried::Stdin => Stdin::Bytes(turn.prompt.as_bytes().into()),
+            _ if turn.mode == Mode::Interactive => Stdin::Keys,
             Carried::Argument | Carried::Typed => Stdin::Null,
             Carried::File => {
                 let directory = std::env::temp_dir();

@@ -102,7 +102,7 @@ impl Performance {
         let observer = watched(observer, Rc::clone(&notifier));
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_environment(), observer).after(summary);
-        recorder = recorder.with_copy(copy);
+        recorder = recorder.with_copy(copy).settled_by(showing.settler());
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }

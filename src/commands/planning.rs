@@ -8,10 +8,11 @@ use clap::Parser as _;
 
 use super::choose::{Chosen, choose};
 use super::{foreign, wrapper};
-use crate::agent::{Agent, Source as DefinedBy, Turn};
+use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
 use crate::cli::{Cli, Command, Run};
 use crate::config::{
-    self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, SessionChoice, Setting, Settings,
+    self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting,
+    Settings,
 };
 use crate::error::{UserError, io_reason};
 use crate::process::{self, Clocks};
@@ -82,7 +83,12 @@ pub fn plan_from(
         Task::Known(prompt) => prompt,
         Task::Asked => prompt_source(args, &settings, &agent, &workspace)?,
     };
-    process::check(&agent.invocation(&Turn::new(&prompt.read()?, &workspace))?).map_err(|error| start_error(&error))?;
+    let words = prompt.read()?;
+    let mut turn = Turn::new(&words, &workspace);
+    if settings.mode.value == RunMode::Interactive {
+        turn.mode = Attendance::Interactive;
+    }
+    process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
     let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
@@ -130,12 +136,19 @@ pub fn plan_from(
             no_progress: settings.no_progress.value.0,
             permission: settings.permission.value,
         },
-        clocks: Clocks {
-            startup: positive(settings.startup_timeout.value),
-            idle: positive(settings.idle_timeout.value),
-            ..Clocks::default()
+        clocks: match settings.mode.value {
+            RunMode::Interactive => Clocks { idle: positive(settings.interactive_idle.value), ..Clocks::default() },
+            RunMode::Autonomous => Clocks {
+                startup: positive(settings.startup_timeout.value),
+                idle: positive(settings.idle_timeout.value),
+                ..Clocks::default()
+            },
         },
-        screen: if settings.pty.value { Screen::Terminal } else { Screen::Pipes },
+        screen: match settings.mode.value {
+            RunMode::Interactive => Screen::Users,
+            RunMode::Autonomous if settings.pty.value => Screen::Terminal,
+            RunMode::Autonomous => Screen::Pipes,
+        },
         keys: Keys::Read,
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
@@ -295,6 +308,7 @@ pub fn flags(args: &Run) -> Result<Layer, UserError> {
             (false, true) => Some(Setting::new(false, flag("--no-live"))),
             (false, false) => None,
         },
+        mode: args.interactive.then(|| Setting::new(RunMode::Interactive, Origin::Flag("--interactive"))),
         pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),

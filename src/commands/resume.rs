@@ -7,7 +7,7 @@ use super::perform::{Keeping, Performance, Stage};
 use super::planning::{Planned, Task, arguments, flags, plan_from};
 use super::run::working_directory;
 use super::runtime;
-use super::showing::Show;
+use super::showing::{Show, needs_terminal_for_agent};
 use crate::cli::Output;
 use crate::cli::history::{Answer, Resume};
 use crate::config;
@@ -77,6 +77,7 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
         memory.orders.max_cost_usd = None;
     }
     let Planned { mut plan, settings, .. } = planned(args, &run, &summary, &workspace)?;
+    needs_terminal_for_agent(plan.screen, show)?;
     let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
     if memory.state.iterations >= most {
         return Err(UserError::usage(format!("the run `{}` has used up its {most} iterations", run.id)).hint(format!(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::dry_run;
 use super::perform::{Keeping, Performance, Stage, unusable};
 use super::planning::{Planned, plan};
-use super::showing::Show;
+use super::showing::{Show, needs_terminal_for_agent};
 use crate::cli::Run;
 use crate::config;
 use crate::error::{UserError, io_reason};
@@ -30,6 +30,7 @@ pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
         return Ok(0);
     }
     let Planned { plan, mut settings, adapters, .. } = planned;
+    needs_terminal_for_agent(plan.screen, show)?;
     if let Some(path) = settings.plan_file.value.as_ref().filter(|path| !plan.workspace.join(path).is_file()) {
         return Err(UserError::usage(format!(
             "there is no plan file `{}` (from {})",

@@ -16,7 +16,7 @@ use crate::error::UserError;
 use crate::journal::{Journal, Reader, RunDirectory, Store};
 use crate::process;
 use crate::run::notify::Notify;
-use crate::run::{Interrupt, Observer};
+use crate::run::{Interrupt, Observer, Screen};
 use crate::ui::tui::{self, Left, Owner, Remote, Seen};
 use crate::ui::{self, Feed, JsonView, Shown, View};
 
@@ -24,6 +24,8 @@ use crate::ui::{self, Feed, JsonView, Shown, View};
 const LAST_LINES: Duration = Duration::from_secs(60);
 /// How long a full screen may take to give the terminal back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
+/// How long a view may take to show what it has, before an agent gets the terminal.
+const SETTLES_WITHIN: Duration = Duration::from_millis(500);
 /// How often is looked for more lines.
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -43,6 +45,16 @@ impl Show {
             return Ok(Self::As(output));
         }
         needs_terminal("--tui").map(|()| Self::Screen)
+    }
+}
+
+/// An agent's own program needs the terminal, and nobody else on it.
+pub fn needs_terminal_for_agent(screen: Screen, show: Show) -> Result<(), UserError> {
+    match (screen, show) {
+        (Screen::Users, Show::As(Output::Lines)) => needs_terminal("--interactive"),
+        (Screen::Users, _) => Err(UserError::usage("interactive mode shares the terminal with nothing but lines")
+            .hint("leave out `--tui` and `--output json`, or `-i` and `cli.default_mode`")),
+        _ => Ok(()),
     }
 }
 
@@ -81,14 +93,27 @@ impl Showing {
                 let screen = FullScreen::open(store, directory, looks).map_err(unable)?;
                 return Ok((Self::Screen(screen), Box::new(|_| {})));
             }
-            Show::As(Output::Lines) if notify.terminal => Box::new(line_view(looks, Tense::Present)),
-            Show::As(Output::Lines) => Box::new(line_view(looks, Tense::Present).silent()),
+            Show::As(Output::Lines) => {
+                let view = line_view(looks, Tense::Present).beside_the_agent();
+                Box::new(if notify.terminal { view } else { view.silent() })
+            }
             Show::As(Output::Json) => Box::new(JsonView::new(io::stdout())),
         };
         let feed = Feed::start_at(view, directory.journal(), journal.length()).map_err(unable)?;
         let feed = Rc::new(RefCell::new(feed));
         let told = Rc::clone(&feed);
         Ok((Self::Printed(feed), Box::new(move |appended| told.borrow_mut().send(appended))))
+    }
+
+    /// What waits until everything is shown, before somebody else has the terminal.
+    pub fn settler(&self) -> Box<dyn Fn()> {
+        match self {
+            Self::Printed(feed) => {
+                let feed = Rc::clone(feed);
+                Box::new(move || feed.borrow().settle(SETTLES_WITHIN))
+            }
+            Self::Screen(_) | Self::Closed => Box::new(|| {}),
+        }
     }
 
     /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.

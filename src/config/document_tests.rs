@@ -15,6 +15,8 @@ cli:
   effort: '1'
   tools: [Read, 'Bash(git *)']
   pty: true
+  default_mode: interactive
+  idle_timeout_secs: 5
   live: false
   leave_running: true
 event_loop:

@@ -33,4 +33,4 @@ pub use schema::{DRAFT, schema};
 pub use settings::{Layer, Settings};
 pub use table::{Key, Row};
 pub use trust::Trust;
-pub use value::{OneLine, RawBytes, SettingValue};
+pub use value::{OneLine, RawBytes, RunMode, SettingValue};

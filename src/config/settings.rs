@@ -10,7 +10,7 @@ use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
 use super::origin::{Origin, Setting};
 use super::table::layer;
 use super::trust::Trust;
-use super::value::{OneLine, RawBytes};
+use super::value::{OneLine, RawBytes, RunMode};
 use crate::run::budget::Pricing;
 use crate::run::decide::Permission;
 use crate::run::notify::Moment;
@@ -67,6 +67,10 @@ settings! {
     "cli.tools" tools: Vec<String> = Vec::new();
     /// Whether the agent gets a terminal instead of pipes.
     "cli.pty" pty: bool = false;
+    /// Who is at the keys: nobody (`autonomous`), or a person (`interactive`), who gets the agent's own program in the terminal.
+    "cli.default_mode" mode: RunMode = RunMode::Autonomous;
+    /// With a person at the keys: the silence after which the agent's turn is over; 0: only its end ends it.
+    "cli.idle_timeout_secs" interactive_idle: Duration = Duration::from_secs(30);
     /// Whether a driver's output is shown as it comes, where the driver can.
     "cli.live" live: bool = true;
     /// Whether processes that an agent leaves behind go on.

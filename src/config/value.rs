@@ -231,6 +231,17 @@ macro_rules! words {
 
 pub(super) use words;
 
+/// Who is at the keys of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunMode {
+    /// Nobody.
+    Autonomous,
+    /// A person.
+    Interactive,
+}
+
+words! { RunMode { "autonomous" => Autonomous, "interactive" => Interactive } }
+
 /// How raw files are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawBytes {

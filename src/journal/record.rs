@@ -103,6 +103,9 @@ pub enum Fact {
         /// The rows and columns of the agent's terminal, when it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         terminal: Option<(u16, u16)>,
+        /// True when the agent's own program had the user's terminal.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interactive: bool,
         /// True when a display of the agent's own is shown instead of its events.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         display: bool,

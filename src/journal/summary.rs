@@ -291,6 +291,7 @@ mod tests {
                 hat: None,
                 resumes: None,
                 terminal: None,
+                interactive: false,
                 display: false,
             };
             let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };

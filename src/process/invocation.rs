@@ -88,6 +88,8 @@ pub enum Stdin {
     Bytes(Arc<[u8]>),
     /// Whatever somebody writes to the other end of this.
     From(Arc<OwnedFd>),
+    /// What a person types, by [`Process::press`](super::Process::press); only on a terminal.
+    Keys,
 }
 
 /// What the output of the process is connected to.

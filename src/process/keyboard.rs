@@ -68,6 +68,7 @@ impl Drop for Keyboard {
     }
 }
 
-fn is_ours(terminal: &AsyncFd<OwnedFd>) -> bool {
+/// True when the terminal's foreground is this program.
+pub(super) fn is_ours(terminal: &AsyncFd<OwnedFd>) -> bool {
     termios::tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp())
 }

@@ -28,6 +28,7 @@ pub(super) struct Ends {
 pub(super) enum Input {
     Pipe(Sink),
     Terminal(Typist),
+    Keys(Sink),
 }
 
 impl Ends {
@@ -50,7 +51,7 @@ impl Ends {
         let ours = Arc::new(register(ours, Interest::READABLE | Interest::WRITABLE)?);
         let terminal = Terminal::new(ours.clone());
         let input = match stdin {
-            Stdin::Null | Stdin::From(_) => None,
+            Stdin::Null | Stdin::From(_) | Stdin::Keys => None,
             Stdin::Bytes(bytes) => Typist::new(terminal.clone(), bytes).map(Input::Terminal),
         };
         Ok(Self { outputs: [Some(Source::new(ours, Drained::WouldBlock)), None], input, terminal: Some(terminal) })
@@ -70,11 +71,24 @@ fn deepen(descriptor: &OwnedFd) {
     let _ = descriptor;
 }
 
+impl Ends {
+    /// Types keys, behind those that are not typed yet.
+    pub fn press(&mut self, keys: &[u8]) {
+        let Some(terminal) = &self.terminal else { return };
+        let before = match &self.input {
+            Some(Input::Keys(sink)) => sink.rest(),
+            // A prompt that is being typed, or none: keys come from a person, who has none beside them.
+            _ => &[],
+        };
+        self.input = Some(Input::Keys(terminal.sink([before, keys].concat().into())));
+    }
+}
+
 impl Input {
     /// Ready when nothing is left to do.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match self {
-            Self::Pipe(sink) => sink.poll_write(context),
+            Self::Pipe(sink) | Self::Keys(sink) => sink.poll_write(context),
             Self::Terminal(typist) => typist.poll_type(context),
         }
     }

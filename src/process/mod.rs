@@ -5,6 +5,7 @@
 mod abandon;
 mod capture;
 mod clocks;
+mod console;
 mod exit;
 mod guardian;
 mod invocation;
@@ -31,6 +32,7 @@ use std::time::Duration;
 pub use crate::event::Stream;
 pub use capture::{Captured, capture};
 pub use clocks::Clocks;
+pub use console::Console;
 pub use guardian::{guardian_main, protect};
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
 pub use keyboard::Keyboard;

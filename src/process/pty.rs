@@ -17,7 +17,7 @@ use rustix::termios::{self, InputModes, LocalModes, OptionalActions, SpecialCode
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, Sleep};
 
-use super::invocation::Size;
+use super::invocation::{Size, Stdin};
 use super::stream::Sink;
 
 /// How often it is looked whether the agent has read all that was typed.
@@ -27,18 +27,20 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone)]
 pub(super) struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
-/// Makes a raw terminal: our end and the agent's end.
-pub(super) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
+/// Makes a terminal, our end and the agent's end: raw where a prompt is typed into it, as usual where a person types.
+pub(super) fn open(size: Size, stdin: &Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
     let ours = rustix::pty::openpt(flags())?;
     rustix::pty::grantpt(&ours)?;
     rustix::pty::unlockpt(&ours)?;
     let theirs = peer(&ours)?;
-    let mut modes = termios::tcgetattr(&theirs)?;
-    modes.make_raw();
-    // Without meaning on such a terminal, and cleared by every program that goes into raw mode by itself: so it
-    // tells whether the mode is still ours.
-    modes.input_modes |= InputModes::IGNBRK;
-    termios::tcsetattr(&theirs, OptionalActions::Now, &modes)?;
+    if !matches!(stdin, Stdin::Keys) {
+        let mut modes = termios::tcgetattr(&theirs)?;
+        modes.make_raw();
+        // Without meaning on such a terminal, and cleared by every program that goes into raw mode by itself: so it
+        // tells whether the mode is still ours.
+        modes.input_modes |= InputModes::IGNBRK;
+        termios::tcsetattr(&theirs, OptionalActions::Now, &modes)?;
+    }
     termios::tcsetwinsize(&theirs, winsize(size))?;
     Ok((ours, theirs))
 }
@@ -46,6 +48,11 @@ pub(super) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
 impl Terminal {
     pub fn new(ours: Arc<AsyncFd<OwnedFd>>) -> Self {
         Self(ours)
+    }
+
+    /// Types these bytes.
+    pub fn sink(&self, bytes: Arc<[u8]>) -> Sink {
+        Sink::new(Arc::clone(&self.0), bytes)
     }
 
     /// The system tells the agent by SIGWINCH.

@@ -48,7 +48,7 @@ enum Controlling {
 pub(super) fn on_pipes(invocation: &Invocation, program: &Path, mark: Mark) -> io::Result<Spawned> {
     let mut command = command(invocation, program, mark);
     command.stdin(match &invocation.stdin {
-        Stdin::Null => Stdio::null(),
+        Stdin::Null | Stdin::Keys => Stdio::null(),
         Stdin::Bytes(_) => Stdio::piped(),
         Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
@@ -66,6 +66,7 @@ pub(super) fn on_terminal(
     let mut command = command(invocation, program, mark);
     command.stdin(match &invocation.stdin {
         Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::from(terminal.try_clone()?),
+        Stdin::Keys => Stdio::from(terminal.try_clone()?),
         // Where there is nothing to type, nobody could type the end of it.
         Stdin::Bytes(_) | Stdin::Null => Stdio::null(),
         Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),

@@ -77,6 +77,11 @@ impl Sink {
         Self { descriptor: descriptor.into(), bytes, written: 0 }
     }
 
+    /// What is still to be written.
+    pub fn rest(&self) -> &[u8] {
+        &self.bytes[self.written..]
+    }
+
     /// Ready when all is written, or when nobody will read the rest: that is the agent's right, not an error.
     pub fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.written < self.bytes.len() {

@@ -74,7 +74,7 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {
         Link::Pipe => spawn::on_pipes(&invocation, &path, mark).map(|spawned| (spawned, None)),
-        Link::Pty(size) => pty::open(size)
+        Link::Pty(size) => pty::open(size, &invocation.stdin)
             .and_then(|(ours, theirs)| Ok((spawn::on_terminal(&invocation, &path, mark, theirs)?, Some(ours)))),
     }
     .map_err(explain)?;
@@ -194,6 +194,11 @@ impl Process {
     /// Gives its terminal another size; it hears of it by SIGWINCH. Without a terminal nothing happens.
     pub fn resize(&self, size: Size) -> io::Result<()> {
         self.ends.terminal.as_ref().map_or(Ok(()), |terminal| terminal.resize(size))
+    }
+
+    /// Types keys into its terminal, if it takes keys. Without a terminal nothing happens.
+    pub fn press(&mut self, keys: &[u8]) {
+        self.ends.press(keys);
     }
 
     /// Signals the group of the process, and the one that has its terminal.

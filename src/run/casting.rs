@@ -10,11 +10,14 @@ use super::iteration::{Iteration, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{LeftBehind, Plan, Recorder, Screen};
-use crate::agent::{Contract, Session, Turn, Way};
+use crate::agent::{Contract, Mode, Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
 use crate::process::{self, Clocks, Link};
-use crate::transcript::{Context, PLAIN};
+use crate::transcript::{Context, PLAIN, Selected};
+
+/// What reads a program that draws for a person.
+static DRAWN: Selected = Selected::Dialect(&PLAIN);
 
 /// Who plays the next iteration, and how.
 pub(super) struct Cast {
@@ -95,10 +98,15 @@ impl<'p> Looping<'p> {
         if self.memory.other_way.contains(&cast.worker) {
             turn.way = Way::Large;
         }
+        if plan.screen == Screen::Users {
+            turn.mode = Mode::Interactive;
+        }
         let mut invocation = agent.invocation(&turn)?;
-        if plan.screen == Screen::Terminal {
+        if plan.screen != Screen::Pipes {
             invocation.link = Link::Pty(process::terminal_size());
         }
+        // What a program draws for a person is words, whatever the agent speaks to machines.
+        let transcript = if plan.screen == Screen::Users { &DRAWN } else { transcript };
         invocation.leave_running |= plan.left_behind == LeftBehind::Leave;
         let session_usage = self.memory.sessions.usage(agent, &cast.session);
         let startup = plan.clocks.startup.filter(|_| transcript.name() != PLAIN.name);
@@ -128,6 +136,7 @@ impl<'p> Looping<'p> {
             },
             remarks: role.into_iter().chain(remarks).collect(),
             display: None,
+            screen: plan.screen,
         })
     }
 }

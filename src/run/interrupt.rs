@@ -111,6 +111,15 @@ impl Interrupts {
             _ = self.resized.recv() => return Came::Resized,
             _ = self.retry.recv() => return Came::Retry,
         };
+        self.count(interrupt)
+    }
+
+    /// Ctrl-C that came as keys, not as a Unix signal.
+    pub fn pressed(&mut self) -> Came {
+        self.count(Interrupt::Int)
+    }
+
+    fn count(&mut self, interrupt: Interrupt) -> Came {
         self.first.get_or_insert(interrupt);
         self.count += 1;
         let action = match self.count {

@@ -8,14 +8,16 @@ use jiff::Zoned;
 use super::control::{Command, Inbox, Orders};
 use super::decide::Report;
 use super::filter::{Did, Display, Filter};
+use super::handover::{Handover, Pressed};
 use super::interrupt::{Action, Came, Interrupts};
 use super::judge::judge;
+use super::plan::Screen;
 use super::reading::Reading;
 use super::recorder::{Recorder, unrecorded};
 use crate::error::UserError;
 use crate::event::{Event, Stream};
 use crate::journal::{Fact, Raw, Receipt};
-use crate::process::{self, Clocks, Ended, Invocation, Output, Process, StopReason};
+use crate::process::{self, Clocks, Ended, Exit, Invocation, Output, Process, StopReason};
 use crate::signals::promise::{Heard, Rule};
 use crate::transcript::{Context, Selected};
 
@@ -57,6 +59,8 @@ pub struct Iteration<'a> {
     pub remarks: Vec<String>,
     /// What shows the output instead of ralph itself.
     pub display: Option<Display>,
+    /// What its output is connected to.
+    pub screen: Screen,
 }
 
 /// Whether a status block in the agent's words means anything.
@@ -170,6 +174,7 @@ impl Iteration<'_> {
         let left_running = self.invocation.leave_running;
         let mut time = self.time;
         let clocks = Clocks { total: time.total().0, ..self.clocks };
+        let interactive = self.screen == Screen::Users;
         let mut process =
             process::start(self.invocation, clocks).map_err(|error| super::explain::start_error(&error))?;
         recorder.fact(Fact::IterationStart {
@@ -179,19 +184,33 @@ impl Iteration<'_> {
             prompt_bytes: self.prompt_bytes,
             display: display.is_some(),
             terminal: terminal.map(|size| (size.rows, size.columns)),
+            interactive,
             agent: Some(self.agent.to_owned()),
             hat: self.hat.clone(),
             resumes: self.resumes.clone(),
         })?;
+        let mut handover = if interactive {
+            // From here on the terminal is the agent's: nothing may come after that.
+            recorder.settle();
+            Handover::begin()
+        } else {
+            None
+        };
         let mut events = Vec::new();
         let (mut interrupted, mut suspended) = (false, Duration::ZERO);
         let mut ended = None;
         while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
+            let held_up = Handover::is_full(handover.as_ref());
             let next = tokio::select! {
                 biased;
                 came = interrupts.next() => Next::Came(came),
-                output = process.next(), if ended.is_none() => match output {
+                pressed = Handover::next(&mut handover) => match pressed {
+                    Pressed::Keys(keys) => Next::Pressed(keys),
+                    Pressed::Interrupt => Next::PressedInterrupt,
+                },
+                output = process.next(), if ended.is_none() && !held_up => match output {
                     Output::Bytes { from, bytes } => {
+                        Handover::show(&mut handover, bytes);
                         let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
                         let is_told = from == Stream::Stdout;
                         let readers = filter.iter_mut().chain(&mut display).filter(|_| is_told);
@@ -207,13 +226,19 @@ impl Iteration<'_> {
                 did = Filter::next(&mut display) => Next::Filtered(did),
                 command = inbox.next() => Next::Told(command),
             };
+            let next = match next {
+                Next::PressedInterrupt => Next::Came(interrupts.pressed()),
+                next => next,
+            };
             match next {
+                Next::PressedInterrupt => {}
                 Next::Read(from) => record(recorder, self.number, from, &mut events)?,
                 Next::Filtered(Did::Shown(text)) => recorder.fact(Fact::Display { iteration: self.number, text })?,
                 Next::Filtered(did) => {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events)?;
                 }
+                Next::Pressed(keys) => process.press(&keys),
                 Next::Told(command) => {
                     told(&command, recorder)?;
                     if command == (Command::Stop { now: true }) && ended.is_none() {
@@ -247,21 +272,31 @@ impl Iteration<'_> {
                 }
                 Next::Ended(how) => {
                     ended = Some(how);
+                    // What is told from here on is told on the user's terminal.
+                    handover = None;
                     let written = raw.finish().map_err(|error| unrecorded(&error))?;
                     filter.iter_mut().chain(&mut display).for_each(|filter| filter.complete(written));
                 }
             }
             if reading.tally.turn_end.is_some() {
                 process.turn_ended();
-            } else if ended.is_none() && reading.is_stuck() {
+            } else if ended.is_none() && !interactive && reading.is_stuck() {
                 process.stop(StopReason::Stuck);
             }
         }
-        let ended = ended.ok_or_else(|| UserError::failed("the agent's process has no end"))?;
+        let mut ended = ended.ok_or_else(|| UserError::failed("the agent's process has no end"))?;
+        // A program for a person does not end by itself: silence is how its turn ends.
+        let silent = interactive && ended.stopped == Some(StopReason::Idle);
+        if silent {
+            (ended.stopped, ended.exit) = (None, Exit::Code(0));
+        }
         for (from, mut rest) in reading.finish(Some(ended.exit)) {
             record(recorder, self.number, from, &mut rest)?;
         }
         let mut played = played(self.number, reading, &ended, interrupted, self.status_blocks);
+        if silent && played.receipt.success {
+            "the agent was silent: its turn is over".clone_into(&mut played.receipt.ended);
+        }
         played.receipt.left_running = left_running;
         self.agent.clone_into(&mut played.receipt.agent);
         played.receipt.hat = self.hat;
@@ -288,6 +323,8 @@ fn readers(
 
 enum Next {
     Came(Came),
+    Pressed(Vec<u8>),
+    PressedInterrupt,
     Filtered(Did),
     Told(Command),
     Read(Stream),

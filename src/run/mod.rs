@@ -12,6 +12,7 @@ pub mod decide;
 mod evaluation;
 mod explain;
 mod filter;
+mod handover;
 pub mod hats;
 mod interrupt;
 mod iteration;

@@ -101,6 +101,8 @@ pub enum Screen {
     Pipes,
     /// A terminal of its own, as large as the user's.
     Terminal,
+    /// The user's: the agent's own interactive program, with a person at the keys.
+    Users,
 }
 
 /// Whose the keyboard is.

@@ -19,6 +19,7 @@ pub type Observer = Box<dyn FnMut(Appended)>;
 pub struct Recorder {
     journal: Journal,
     observer: Observer,
+    settler: Option<Box<dyn Fn()>>,
     redactor: Redactor,
     /// For raw files.
     raw: Redactor,
@@ -39,6 +40,7 @@ impl Recorder {
         Self {
             journal,
             observer,
+            settler: None,
             records: Records::new(redactor.clone()),
             raw: redactor.clone(),
             redactor,
@@ -69,6 +71,20 @@ impl Recorder {
     pub fn after(mut self, summary: Summary) -> Self {
         self.summary = summary;
         self
+    }
+
+    /// Has this done when everything that was recorded must be seen before the run goes on.
+    #[must_use]
+    pub fn settled_by(mut self, settler: Box<dyn Fn()>) -> Self {
+        self.settler = Some(settler);
+        self
+    }
+
+    /// Waits until whoever watches has seen everything, but not for long.
+    pub fn settle(&self) {
+        if let Some(settler) = &self.settler {
+            settler();
+        }
     }
 
     /// Records a fact of the loop.

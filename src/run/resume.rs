@@ -65,6 +65,7 @@ mod tests {
             hat: None,
             resumes: None,
             terminal: None,
+            interactive: false,
             display: false,
         }
     }

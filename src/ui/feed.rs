@@ -87,6 +87,17 @@ impl Feed {
         }
     }
 
+    /// Waits until the view has shown what it was handed, but no longer than this.
+    pub fn settle(&self, patience: Duration) {
+        let start = std::time::Instant::now();
+        let is_behind = || self.shared.shown.load(Ordering::Acquire) < self.shared.end.load(Ordering::Acquire);
+        while is_behind() && start.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // What was shown last is on its way from the view's buffer to the terminal.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+
     /// Waits until the view has shown everything, but not for ever: its reader may stand still.
     pub fn finish(mut self, patience: Duration) -> Shown {
         self.sender = None;

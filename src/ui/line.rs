@@ -20,7 +20,7 @@ use super::styled::Styled;
 use super::text::{harmless, safe};
 use super::tools::Excerpt;
 use crate::event::{Event, Known, Meta, Status as ToolStatus, Stream, Tag};
-use crate::journal::{Body, Record};
+use crate::journal::{Body, Fact, Record};
 use paper::{Head, Paper};
 use speech::{Speaker, Speech, Voice};
 use status::Status;
@@ -44,6 +44,10 @@ pub struct LineView<W: Write> {
     own_display: bool,
     run: String,
     status: Status,
+    /// An agent's own program may get the terminal that this view is on.
+    beside_the_agent: bool,
+    /// It has it.
+    handed_over: bool,
     /// The title of the terminal is ours.
     titled: bool,
 }
@@ -60,6 +64,8 @@ impl<W: Write> LineView<W> {
             own_display: false,
             run: String::new(),
             status: Status::new(),
+            beside_the_agent: false,
+            handed_over: false,
             titled: false,
         }
     }
@@ -68,6 +74,13 @@ impl<W: Write> LineView<W> {
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.paper.looks.alert = Alert::Off;
+        self
+    }
+
+    /// For a terminal that agents get for themselves now and then: meanwhile nothing is shown.
+    #[must_use]
+    pub fn beside_the_agent(mut self) -> Self {
+        self.beside_the_agent = true;
         self
     }
 
@@ -254,6 +267,12 @@ impl<W: Write> LineView<W> {
 impl<W: Write + Send> View for LineView<W> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
         self.status.heard();
+        if self.handed_over {
+            match &record.body {
+                Body::Loop(Fact::IterationEnd { .. } | Fact::RunEnd { .. }) => self.handed_over = false,
+                _ => return Ok(()),
+            }
+        }
         match &record.body {
             Body::Agent { event, from: Stream::Stdout, .. } if self.own_display => self.count(event),
             Body::Agent { event, .. } => self.event(event),
@@ -266,6 +285,9 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn tick(&mut self) -> io::Result<()> {
+        if self.handed_over {
+            return Ok(());
+        }
         self.hurry()?;
         self.show_started()?;
         if self.paper.looks.motion == Motion::Append {
@@ -279,7 +301,8 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.paper.draw(&self.live())?;
+        let live = if self.handed_over { Vec::new() } else { self.live() };
+        self.paper.draw(&live)?;
         self.paper.flush()
     }
 

@@ -79,6 +79,22 @@ impl OnTerminal {
         self.ours.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Makes the terminal larger or smaller.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        tcsetwinsize(&self.theirs, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        self.screen.lock().unwrap().screen_mut().set_size(rows.try_into().unwrap(), columns.try_into().unwrap());
+    }
+
+    /// Whether nothing is left of what a program switches on: the second screen, the mouse, a hidden cursor.
+    pub fn is_clean(&self) -> bool {
+        let parser = self.screen.lock().unwrap();
+        let screen = parser.screen();
+        !screen.alternate_screen()
+            && !screen.hide_cursor()
+            && !screen.bracketed_paste()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+
     /// Whether the terminal shows what is typed, line by line, as a shell leaves it.
     pub fn is_as_before(&self) -> bool {
         tcgetattr(&self.theirs).unwrap().local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)

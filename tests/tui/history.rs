@@ -86,6 +86,7 @@ impl History {
             resumes: None,
             display: false,
             terminal: None,
+            interactive: false,
         })
     }
 

@@ -33,8 +33,9 @@ impl<W: Write> LineView<W> {
         let dot = self.paper.looks.glyphs.between();
         match fact {
             Fact::RunStart { .. } => self.run_start(fact),
-            Fact::IterationStart { iteration, of, display, agent, hat, .. } => {
+            Fact::IterationStart { iteration, of, display, agent, hat, interactive, .. } => {
                 self.own_display = *display;
+                self.handed_over = *interactive && self.beside_the_agent;
                 self.gathered = Gathered::default();
                 let known = !self.status.agent.is_empty();
                 let differs = agent.as_ref().filter(|agent| known && (**agent != self.status.agent || hat.is_some()));

@@ -77,6 +77,7 @@ impl Shown {
             hat,
             resumes: None,
             terminal: None,
+            interactive: false,
             display: false,
         })
     }

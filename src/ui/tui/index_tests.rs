@@ -15,6 +15,7 @@ fn iteration(journal: &mut Journal, iteration: u32, texts: &[String]) {
         resumes: None,
         display: false,
         terminal: None,
+        interactive: false,
     };
     journal.append(Body::Loop(start)).unwrap();
     for text in texts {
