@@ -119,7 +119,11 @@ fn a_unix_signal_gives_the_terminal_back() {
 
 #[test]
 fn a_program_that_ends_by_itself_needs_no_person() {
-    let test = Test::new().named_agent("quick", says("All done.\n<promise>COMPLETE</promise>"), "dialect: plain\ninteractive: {}\n");
+    let test = Test::new().named_agent(
+        "quick",
+        says("All done.\n<promise>COMPLETE</promise>"),
+        "dialect: plain\ninteractive: {}\n",
+    );
     let (ran, screen) = test.args(&["-i", "--agent", "quick"]).on_terminal(24, 80).wait();
     assert!(screen.contains("── complete"), "{screen}");
     ran.exits(0).after_iterations(1);

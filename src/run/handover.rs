@@ -5,6 +5,7 @@
 use std::future::pending;
 use std::time::{Duration, Instant};
 
+use super::{Recorder, Screen};
 use crate::process::Console;
 
 /// Two presses of Ctrl-C within this time mean the run.
@@ -30,8 +31,13 @@ pub(super) struct Handover {
 }
 
 impl Handover {
-    /// Hands the terminal over; `None` where there is none any more.
-    pub fn begin() -> Option<Self> {
+    /// Hands the terminal over, if it is the agent's; `None` where there is none any more.
+    pub fn begin(screen: Screen, recorder: &Recorder) -> Option<Self> {
+        if screen != Screen::Users {
+            return None;
+        }
+        // What was recorded must be on the terminal before somebody else has it.
+        recorder.settle();
         Some(Self { console: Console::take()?, presses: Presses::default() })
     }
 
