@@ -4,14 +4,17 @@
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, missing_docs)]
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ralph::event::{Event, Stream, Tag};
+use ralph::journal::disk::RealDisk;
 use ralph::journal::redact::{Redactor, Streaming};
 use ralph::journal::{Body, Fact, Journal, Receipt};
+use ralph::process::Lines;
+use ralph::transcript::{Context, dialect};
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
@@ -22,6 +25,8 @@ fn main() {
     appending(if short { 20_000 } else { 200_000 });
     stream(if short { 50_000_000 } else { 300_000_000 });
     long_run(if short { 100_000_000 } else { 1_000_000_000 });
+    cost(if short { 20_000_000 } else { 100_000_000 });
+    latency(if short { 5 } else { 20 });
 }
 
 /// Text as agents write it: prose, code, hashes, JSON.
@@ -33,7 +38,7 @@ fn text() -> Vec<u8> {
             "{{\"type\":\"assistant\",\"message\":{{\"id\":\"msg_{number:024x}\",\"content\":[{{\"type\":\"text\",\"text\":\
              \"I have looked at src/module_{number}.rs and the tests; fn parse_line(&self) -> Result<(), Error> is where \
              the key of the token is compared.\\nNext I shall run cargo test.\"}}]}},\"session_id\":\
-             \"0199c1f2-7b3a-7c21-9f10-{number:012x}\",\"sha\":\"9fceb02d0ae598e95dc970b74767f19372d6{number:04x}\"}}"
+             \"0199c1f2-7b3a-7c21-9f10-c0ffee000000\",\"sha\":\"9fceb02d0ae598e95dc970b74767f19372d6{number:04x}\"}}"
         );
     }
     text.into_bytes()
@@ -112,7 +117,7 @@ fn stream(bytes: usize) {
     let run = measure(&mut run);
     println!("\na run whose agent prints {size:.0} MB of stream-json, to journal, raw file and view");
     println!("  cat               {:.2} s wall", cat.as_secs_f64());
-    println!("  ralph run         {:.2} s wall, {:.0} MB/s (target: 200)", run.as_secs_f64(), size / run.as_secs_f64());
+    println!("  ralph run         {:.2} s wall, {:.0} MB/s", run.as_secs_f64(), size / run.as_secs_f64());
 }
 
 fn long_run(bytes: u64) {
@@ -155,6 +160,7 @@ fn make(workspace: &Path, bytes: u64) -> PathBuf {
             terminal: None,
             interactive: false,
             display: false,
+            terminal: None,
         };
         journal.append(Body::Loop(start)).unwrap();
         for call in 0..5000 {
@@ -173,6 +179,69 @@ fn make(workspace: &Path, bytes: u64) -> PathBuf {
             .unwrap();
     }
     run
+}
+
+/// A stream of stream-json that is only read, and the same with its journal and its raw file.
+fn cost(bytes: usize) {
+    let text = text();
+    let read = |keep: bool| {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(&directory.path().join("journal.jsonl")).unwrap();
+        let redactor = Redactor::new(Vec::new());
+        let mut raw = ralph::journal::Raw::create(&RealDisk, directory.path(), 1, &redactor).unwrap();
+        let mut adapter = (dialect("claude").unwrap().adapter)(&Context::default());
+        let (mut lines, mut events, mut seen) = (Lines::default(), Vec::new(), 0);
+        let start = cpu();
+        while seen < bytes {
+            for chunk in text.chunks(64 * 1024) {
+                seen += chunk.len();
+                if keep {
+                    raw.write(Stream::Stdout, chunk).unwrap();
+                }
+                lines.push(chunk, |line| adapter.line(line, &mut events));
+                for event in events.drain(..).filter(|_| keep) {
+                    journal.append(Body::Agent { iteration: 1, from: Stream::Stdout, event }).unwrap();
+                }
+            }
+        }
+        cpu().saturating_sub(start).as_secs_f64()
+    };
+    let (without, with) = (read(false), read(true));
+    println!("\nwhat the journal costs, {} MB of stream-json with 380 bytes a line, CPU", bytes / 1_000_000);
+    println!("  only read         {without:.2} s");
+    println!("  kept as well      {with:.2} s, {:.1} times as much", with / without);
+}
+
+/// How long a line takes from the agent's `printf` to the disk and then to the screen, while many loops run.
+fn latency(loops: usize) {
+    // `read` waits without starting a process.
+    let agent = "exec 3<> <(:); for i in $(seq 100); do printf '%s\\n' \"now $EPOCHREALTIME\"; read -r -t 0.03 -u 3; done; echo LOOP_COMPLETE";
+    let running: Vec<_> = (0..loops)
+        .map(|_| {
+            let directory = tempfile::tempdir().unwrap();
+            std::fs::write(directory.path().join("agent.sh"), agent).unwrap();
+            let mut command = Command::new(RALPH);
+            command.args(["run", "x", "-n", "1", "--agent-cmd", "bash agent.sh"]).current_dir(directory.path());
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            let shown = std::io::BufReader::new(child.stdout.take().unwrap());
+            std::thread::spawn(move || {
+                let mut times = Vec::new();
+                for line in shown.lines().map_while(Result::ok) {
+                    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+                    let told = line.rsplit_once("now ").and_then(|(_, time)| time.trim().parse::<f64>().ok());
+                    times.extend(told.map(|told| now - told));
+                }
+                child.wait().unwrap();
+                drop(directory);
+                times
+            })
+        })
+        .collect();
+    let mut times: Vec<f64> = running.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    times.sort_by(f64::total_cmp);
+    let at = |share: usize| times[times.len() * share / 1000] * 1e3;
+    println!("\nfrom an agent's line to disk and screen, {loops} loops at once, {} lines", times.len());
+    println!("  median {:.2} ms (target: 1), 90 % {:.2} ms, 99 % {:.2} ms", at(500), at(900), at(990));
 }
 
 fn measure(command: &mut Command) -> Duration {

@@ -25,7 +25,6 @@ pub mod ui;
 pub mod duration;
 pub mod error;
 pub mod event;
-pub mod http;
 pub mod nearest;
 pub mod yaml;
 

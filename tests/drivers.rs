@@ -9,6 +9,8 @@
 mod commands;
 mod support;
 
+use std::time::{Duration, Instant};
+
 use support::Test;
 
 /// What the document says, and which test holds it.
@@ -502,4 +504,16 @@ fn the_bridge_says_nothing_that_bash_3_does_not_know() {
         let found = code.lines().find(|line| line.contains(newer) && !line.contains("printf -v"));
         assert_eq!(found, None, "{newer}");
     }
+}
+
+#[test]
+fn a_stop_is_heard_inside_a_hook() {
+    let slow = "driver_build_command() { echo begun > begun; sleep 30; }";
+    let running = with_minimal(slow, DONE).start();
+    running.until("the hook runs", |running| running.workspace().join("begun").exists());
+    let start = Instant::now();
+    running.tells(&["stop", "--now"]);
+    let ran = running.wait();
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert_eq!(ran.facts("run_end")[0]["outcome"], "interrupted");
 }

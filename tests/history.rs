@@ -334,7 +334,7 @@ fn spans_are_sent_to_a_collector() {
         let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
         assert!(body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().len() >= 2);
     }
-    let told = ralph(&ran.test, &["export", "--to", "otlp", "--endpoint", "https://localhost:1"]);
+    let told = ralph(&ran.test, &["export", "--to", "html", "--endpoint", "http://localhost:1"]);
     assert_eq!(told.status.code(), Some(2));
 }
 

@@ -374,10 +374,10 @@ fn a_key_ends_a_wait_and_the_terminal_is_as_it_was() {
         .iteration(says(DONE));
     let mut terminal = Test::new().agent(script).on_terminal(24, 80);
     terminal.until("r tries now");
-    assert!(!terminal.is_as_before(), "keys come one by one");
+    terminal.running.until("keys come one by one", |_| !terminal.is_as_before());
     terminal.types("xr");
     terminal.until("complete");
-    assert!(terminal.is_as_before());
+    terminal.running.until("the terminal is given back", |_| terminal.is_as_before());
     let (ran, screen) = terminal.wait();
     ran.complete();
     assert!(!screen.contains("xr"), "what is typed is not shown:\n{screen}");

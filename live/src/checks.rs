@@ -4,11 +4,12 @@ use std::os::unix::process::ExitStatusExt;
 
 use serde_json::Value;
 
+use crate::clis::Cli;
 use crate::scenario::{Scenario, Seen};
 use crate::trial::Observed;
 
 /// All that is wrong.
-pub fn faults(scenario: &Scenario, seen: &Observed) -> Vec<String> {
+pub fn faults(cli: &Cli, scenario: &Scenario, seen: &Observed) -> Vec<String> {
     let expect = &scenario.expect;
     let mut wrong = Vec::new();
     let mut unless = |good: bool, why: String| {
@@ -33,7 +34,7 @@ pub fn faults(scenario: &Scenario, seen: &Observed) -> Vec<String> {
     for name in &expect.absent {
         unless(!seen.workspace.join(name).exists(), format!("`{name}` is there"));
     }
-    for kind in &expect.events {
+    for kind in expect.events.iter().filter(|kind| !cli.lacks.contains_key(kind)) {
         unless(has(*kind, scenario, &seen.records), format!("no {kind:?} event"));
     }
     let last = seen.exchanges.iter().rev().find(|exchange| exchange.turn.is_some());

@@ -5,17 +5,21 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::scenario::Seen;
 use crate::stage::Problem;
 
 /// How a CLI is led to the scripted model.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cli {
     /// The agent's name.
     #[serde(skip)]
     pub agent: String,
     /// Its package.
+    #[serde(default)]
     pub package: String,
+    /// Why there is no package.
+    pub absent: Option<String>,
     /// Variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -29,6 +33,9 @@ pub struct Cli {
     pub denied: Option<Denied>,
     /// Why it can only be run up to its login.
     pub login: Option<String>,
+    /// What its output does not tell, and why it is not looked for.
+    #[serde(default)]
+    pub lacks: BTreeMap<Seen, String>,
     /// Scenarios that it cannot play, and why.
     #[serde(default)]
     pub cannot: BTreeMap<String, String>,

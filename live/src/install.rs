@@ -35,7 +35,6 @@ pub struct Installed {
 
 /// Installs a CLI, unless it is there from another time.
 pub fn install(stage: &Stage, cli: &Cli, version: Version) -> Result<Installed, Problem> {
-    let wrong = |error: std::io::Error| Problem::Wrong(error.to_string());
     let pinned: Value = serde_json::from_str(PINNED).map_err(|error| Problem::Wrong(error.to_string()))?;
     let pinned = pinned["dependencies"][&cli.package].as_str().unwrap_or("latest");
     let (folder, wanted) = match version {
@@ -47,14 +46,14 @@ pub fn install(stage: &Stage, cli: &Cli, version: Version) -> Result<Installed, 
     let done = place.join("installed.json");
     let present = std::fs::read_to_string(&done).ok().as_deref() == Some(manifest.as_str());
     if !present || version == Version::Latest {
-        std::fs::create_dir_all(&place).map_err(wrong)?;
-        std::fs::write(place.join("package.json"), &manifest).map_err(wrong)?;
+        std::fs::create_dir_all(&place)?;
+        std::fs::write(place.join("package.json"), &manifest)?;
         println!("installing {} {wanted} with npm", cli.package);
         let args = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
         let npm = Invocation { args: args.map(Into::into).to_vec(), ..Invocation::new("npm", &place) };
         said(npm, Duration::from_secs(300))
             .map_err(|why| Problem::Unavailable(format!("{} could not be installed: {why}", cli.agent)))?;
-        std::fs::write(&done, &manifest).map_err(wrong)?;
+        std::fs::write(&done, &manifest)?;
     }
     let own = place.join("node_modules").join(&cli.package);
     let manifest: Value = std::fs::read_to_string(own.join("package.json"))

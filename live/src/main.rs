@@ -3,6 +3,7 @@
 //!
 //! The CLIs never see the user's environment, home directory or keys.
 
+mod capture;
 mod checks;
 mod clis;
 mod doctor;
@@ -10,6 +11,9 @@ mod install;
 mod matrix;
 mod processes;
 mod scenario;
+mod sdk;
+mod shapes;
+mod soak;
 mod stage;
 mod trial;
 
@@ -37,6 +41,16 @@ enum What {
     Matrix,
     /// What `ralph doctor` says of each CLI
     Doctor,
+    /// Anthropic's own client with `demo-as-claude`, and with `codex-as-claude` and the real codex
+    Sdk,
+    /// 500 iterations of the demo agent and 50 of a real CLI, in one process each: nothing may grow
+    Soak,
+    /// Fixtures in the form of `tests/transcripts`, and what changed in the shape of events since the last version there
+    Capture {
+        /// Where to: `tests/transcripts` makes them fixtures, which then need their facts; a place of its own if not given
+        #[arg(long, value_name = "DIRECTORY")]
+        into: Option<std::path::PathBuf>,
+    },
 }
 
 #[derive(Args)]
@@ -85,7 +99,23 @@ fn main() -> ExitCode {
     let line = Line::parse();
     let done = match line.what.unwrap_or(What::Matrix) {
         What::Matrix => play(&line.choice),
-        What::Doctor => line.choice.clis().and_then(|clis| doctor::run(&clis, line.choice.version())),
+        What::Sdk => consume(&line.choice),
+        What::Soak => {
+            let length = if line.choice.short {
+                soak::Length { demo: 60, real: 0 }
+            } else {
+                soak::Length { demo: 500, real: 50 }
+            };
+            soak::run(&length, &line.choice.only)
+        }
+        What::Capture { into } => line
+            .choice
+            .clis()
+            .and_then(|clis| capture::run(&clis, &line.choice.scenarios()?, line.choice.version(), into.as_deref())),
+        What::Doctor => line.choice.clis().and_then(|mut clis| {
+            clis.retain(|cli| cli.absent.is_none());
+            doctor::run(&clis, line.choice.version())
+        }),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -118,4 +148,13 @@ fn play(choice: &Choice) -> Result<(), Problem> {
     println!("\n{document}");
     let wrong = rows.iter().flat_map(|row| &row.cells).filter(|cell| matches!(cell, Cell::Bad(_))).count();
     if wrong > 0 { Err(Problem::Wrong(format!("{wrong} cells are not as they should be"))) } else { Ok(()) }
+}
+
+fn consume(choice: &Choice) -> Result<(), Problem> {
+    // The short form brings no CLI.
+    if choice.short {
+        return sdk::run(&[]);
+    }
+    let codex = ["codex".to_owned()];
+    sdk::run(&clis::table(if choice.only.is_empty() { &codex } else { &choice.only })?)
 }

@@ -29,8 +29,10 @@ pub struct Row {
     pub agent: String,
     /// The version, or why there is none.
     pub version: Result<String, String>,
-    /// In the order of the scenarios.
+    /// In the order of the scenarios; none where it could not be installed.
     pub cells: Vec<Cell>,
+    /// What its output does not tell.
+    pub lacks: Vec<String>,
 }
 
 /// What to play.
@@ -52,7 +54,13 @@ pub fn play(plan: &Plan) -> Result<Vec<Row>, Problem> {
     let mut waiting = VecDeque::new();
     let mut rows = Vec::new();
     for (at, cli) in plan.clis.iter().enumerate() {
-        let mut row = Row { agent: cli.agent.clone(), version: Err(String::new()), cells: Vec::new() };
+        let lacks = cli.lacks.values().cloned().collect();
+        let mut row = Row { agent: cli.agent.clone(), version: Err(String::new()), cells: Vec::new(), lacks };
+        if let Some(why) = &cli.absent {
+            row.version = Err(why.clone());
+            rows.push(row);
+            continue;
+        }
         match install(&stage, cli, plan.version) {
             Ok(installed) => {
                 row.version = Ok(installed.version.clone());
@@ -103,7 +111,8 @@ fn row(stage: &Stage, ralph: &Path, cli: &Cli, installed: &Installed, scenarios:
 }
 
 fn cell(stage: &Stage, ralph: &Path, cli: &Cli, installed: &Installed, scenario: &Scenario) -> Cell {
-    if let Some(why) = cli.login.as_ref().or(cli.cannot.get(scenario.name)) {
+    let login = cli.login.as_ref().filter(|_| !scenario.without_login);
+    if let Some(why) = login.or(cli.cannot.get(scenario.name)) {
         return Cell::Not(why.clone());
     }
     if scenario.permission == Permission::Denied && cli.denied.is_none() {
@@ -112,7 +121,7 @@ fn cell(stage: &Stage, ralph: &Path, cli: &Cli, installed: &Installed, scenario:
     match trial::play(stage, ralph, cli, installed, scenario) {
         Err(error) => Cell::Bad(vec![error.to_string()]),
         Ok(seen) => {
-            let wrong = checks::faults(scenario, &seen);
+            let wrong = checks::faults(cli, scenario, &seen);
             if wrong.is_empty() { Cell::Good(seen.took) } else { Cell::Bad(wrong) }
         }
     }
@@ -129,34 +138,26 @@ pub fn document(rows: &[Row], scenarios: &[Scenario]) -> String {
     let names: Vec<&str> = scenarios.iter().map(|scenario| scenario.name).collect();
     let _ = writeln!(text, "| agent | version | {} |", names.join(" | "));
     let _ = writeln!(text, "|---|---|{}", "---|".repeat(names.len()));
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     for row in rows {
-        let version = row.version.clone().unwrap_or_else(|why| {
-            notes.push(format!("{}: {why}", row.agent));
-            format!("not installed [{}]", notes.len())
-        });
-        let cells: Vec<String> = row
-            .cells
-            .iter()
-            .zip(&names)
-            .map(|(cell, name)| {
-                let mut note = |sign: &str, why: String| {
-                    let whole = format!("{}: {why}", row.agent);
-                    let at = notes.iter().position(|note| *note == whole).unwrap_or_else(|| {
-                        notes.push(whole);
-                        notes.len() - 1
-                    });
-                    format!("{sign} [{}]", at + 1)
-                };
-                match cell {
-                    Cell::Good(took) => format!("✓ {:.0} s", took.as_secs_f64().max(1.0)),
-                    Cell::Bad(wrong) => note("✗", format!("`{name}`: {}", wrong.join("; "))),
-                    Cell::Not(why) => note("–", why.clone()),
-                }
-            })
-            .collect();
+        let version = match &row.version {
+            Ok(version) => {
+                format!("{version}{}", row.lacks.iter().map(|why| notes.sign(&row.agent, why)).collect::<String>())
+            }
+            Err(why) => format!("not to be had{}", notes.sign(&row.agent, why)),
+        };
+        let mut cells: Vec<String> = Vec::new();
+        for (cell, name) in row.cells.iter().zip(&names) {
+            cells.push(match cell {
+                Cell::Good(took) => format!("✓ {:.0} s", took.as_secs_f64().max(1.0)),
+                Cell::Bad(wrong) => format!("✗{}", notes.sign(&row.agent, &format!("`{name}`: {}", wrong.join("; ")))),
+                Cell::Not(why) => format!("–{}", notes.sign(&row.agent, why)),
+            });
+        }
+        cells.resize(names.len(), "–".to_owned());
         let _ = writeln!(text, "| {} | {version} | {} |", row.agent, cells.join(" | "));
     }
+    let notes = notes.0;
     if !notes.is_empty() {
         text.push('\n');
         for (at, note) in notes.iter().enumerate() {
@@ -168,4 +169,53 @@ pub fn document(rows: &[Row], scenarios: &[Scenario]) -> String {
         let _ = writeln!(text, "| {} | {} |", scenario.name, scenario.about);
     }
     text
+}
+
+/// Notes below the table, each once.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    /// The number of a note.
+    fn sign(&mut self, agent: &str, why: &str) -> String {
+        let note = format!("{agent}: {why}");
+        let at = self.0.iter().position(|known| *known == note).unwrap_or_else(|| {
+            self.0.push(note);
+            self.0.len() - 1
+        });
+        format!(" [{}]", at + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_says_what_is_wrong_what_cannot_be_played_and_what_is_not_to_be_had() {
+        let row = |agent: &str, version: Result<String, String>, cells: Vec<Cell>| Row {
+            agent: agent.to_owned(),
+            version,
+            cells,
+            lacks: Vec::new(),
+        };
+        let rows = [
+            row(
+                "one",
+                Ok("1.0".to_owned()),
+                vec![Cell::Good(Duration::from_secs(7)), Cell::Bad(vec!["it broke".to_owned()])],
+            ),
+            row("two", Ok("2.0".to_owned()), vec![Cell::Not("no rules".to_owned()), Cell::Not("no rules".to_owned())]),
+            row("three", Err("no registry has it".to_owned()), Vec::new()),
+        ];
+        let scenarios: Vec<Scenario> = crate::scenario::all().ok().into_iter().flatten().take(2).collect();
+        let text = document(&rows, &scenarios);
+        assert!(text.contains("| one | 1.0 | ✓ 7 s | ✗ [1] |"), "{text}");
+        assert!(text.contains("| two | 2.0 | – [2] | – [2] |"), "{text}");
+        assert!(text.contains("| three | not to be had [3] | – | – |"), "{text}");
+        assert!(
+            text.contains("1. one: `resume`: it broke\n2. two: no rules\n3. three: no registry has it\n"),
+            "{text}"
+        );
+    }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::stage::Problem;
 
 /// Every file of `scenarios/`, in the order of the table.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("task", include_str!("../scenarios/01-task.yml")),
     ("resume", include_str!("../scenarios/02-resume.yml")),
     ("tool-failure", include_str!("../scenarios/03-tool-failure.yml")),
@@ -20,6 +20,7 @@ const FILES: [(&str, &str); 12] = [
     ("interrupt", include_str!("../scenarios/10-interrupt.yml")),
     ("long-prompt", include_str!("../scenarios/11-long-prompt.yml")),
     ("large-output", include_str!("../scenarios/12-large-output.yml")),
+    ("huge-output", include_str!("../scenarios/13-huge-output.yml")),
 ];
 
 /// A scenario.
@@ -52,6 +53,12 @@ pub struct Scenario {
     pub act: Option<Act>,
     /// Seconds that it may still take after that.
     pub within: Option<u64>,
+    /// Whether it is too large for a fixture.
+    #[serde(default)]
+    pub bulky: bool,
+    /// Whether a CLI plays it that cannot come further than its login.
+    #[serde(default)]
+    pub without_login: bool,
     /// What the model says.
     pub model: fake_model::Scenario,
     /// What must come out.
@@ -134,7 +141,7 @@ pub struct Expect {
 }
 
 /// A kind of event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seen {
     /// Words of the agent, each as the model said them.
@@ -157,4 +164,30 @@ pub fn all() -> Result<Vec<Scenario>, Problem> {
             .map_err(|error| Problem::Wrong(format!("scenario `{name}`: {error}")))
     };
     FILES.into_iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::clis;
+
+    #[test]
+    fn every_file_of_the_directory_is_played() {
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+        let files = std::fs::read_dir(directory).unwrap().count();
+        assert_eq!(all().ok().unwrap().len(), files);
+    }
+
+    #[test]
+    fn what_a_cli_cannot_play_is_a_scenario() {
+        let scenarios = all().ok().unwrap();
+        for cli in clis::table(&[]).ok().unwrap() {
+            for name in cli.cannot.keys() {
+                assert!(scenarios.iter().any(|scenario| scenario.name == name), "{}: no scenario `{name}`", cli.agent);
+            }
+            assert!(cli.absent.is_some() || !cli.package.is_empty(), "{} has no package", cli.agent);
+        }
+    }
 }

@@ -15,6 +15,12 @@ pub enum Problem {
     Wrong(String),
 }
 
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Self::Wrong(error.to_string())
+    }
+}
+
 /// What a program printed that ended well.
 pub type Said = Result<String, String>;
 
@@ -27,12 +33,12 @@ pub struct Stage {
 impl Stage {
     /// Beside the binary of this program, so that `cargo clean` takes it along.
     pub fn open() -> Result<Self, Problem> {
-        let own = std::env::current_exe().map_err(|error| Problem::Wrong(error.to_string()))?;
+        let own = std::env::current_exe()?;
         let target =
             own.parent().and_then(Path::parent).ok_or_else(|| Problem::Wrong("no target directory".to_owned()))?;
         let place = target.join("live");
         for name in ["home", "work"] {
-            std::fs::create_dir_all(place.join(name)).map_err(|error| Problem::Wrong(error.to_string()))?;
+            std::fs::create_dir_all(place.join(name))?;
         }
         Ok(Self { place })
     }
@@ -41,12 +47,15 @@ impl Stage {
     pub fn ralph() -> Result<PathBuf, Problem> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let build = Invocation {
-            args: ["build", "--quiet", "--package", "ralph", "--bin", "ralph"].map(OsString::from).to_vec(),
-            ..Invocation::new(&cargo, &root)
-        };
+        let mut args = vec!["build", "--quiet", "--package", "ralph", "--bin", "ralph"];
+        // As this program was built: a reader that is slow makes CLIs lose the end of what they say.
+        if !cfg!(debug_assertions) {
+            args.push("--release");
+        }
+        let build =
+            Invocation { args: args.into_iter().map(OsString::from).collect(), ..Invocation::new(&cargo, &root) };
         said(build, Duration::from_secs(900)).map_err(|why| Problem::Wrong(format!("cannot build ralph: {why}")))?;
-        let own = std::env::current_exe().map_err(|error| Problem::Wrong(error.to_string()))?;
+        let own = std::env::current_exe()?;
         Ok(own.with_file_name("ralph"))
     }
 

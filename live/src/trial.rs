@@ -88,20 +88,12 @@ pub fn play(
     }
     std::fs::write(place.home.join("prompt.md"), prompt(scenario.prompt_bytes))?;
     let mark = processes::mark();
-    let mut command = Command::new(ralph);
+    let mut command = command(ralph, cli, &installed.programs, &place, &server.address());
     command
-        .args(["run", "--agent", &cli.agent, "--output", "json", "--max-iterations", "6", "--prompt-file"])
+        .args(["--max-iterations", "6", "--prompt-file"])
         .arg(place.home.join("prompt.md"))
         .args(&scenario.run)
-        .current_dir(&place.work)
-        .env_clear()
-        .env("HOME", &place.home)
-        .env("PATH", Stage::path(&installed.programs))
-        .env("LANG", "C.UTF-8")
         .env(processes::MARK, &mark)
-        .envs(cli.variables(&place.home, &server.address()))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
         .stderr(std::fs::File::create(place.home.join("stderr"))?);
     let begun = Instant::now();
     let mut child = command.spawn()?;
@@ -111,6 +103,22 @@ pub fn play(
     let complaint = std::fs::read_to_string(place.home.join("stderr")).unwrap_or_default();
     let (exit, records) = watched;
     Ok(Observed { workspace: place.work, exit, took, records, complaint, left, exchanges: server.exchanges() })
+}
+
+/// `ralph run` with a CLI that is led to the model at `base`, in an environment with nothing of the user in it.
+pub fn command(ralph: &Path, cli: &Cli, programs: &Path, place: &Place, base: &str) -> Command {
+    let mut command = Command::new(ralph);
+    command
+        .args(["run", "--agent", &cli.agent, "--output", "json"])
+        .current_dir(&place.work)
+        .env_clear()
+        .env("HOME", &place.home)
+        .env("PATH", Stage::path(programs))
+        .env("LANG", "C.UTF-8")
+        .envs(cli.variables(&place.home, base))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
 }
 
 /// Words, and where a length is asked for, so many that they cannot be an argument.
@@ -173,7 +181,7 @@ fn watch(
 }
 
 /// Lines of standard output, as records.
-fn lines(child: &mut Child) -> Receiver<Value> {
+pub fn lines(child: &mut Child) -> Receiver<Value> {
     let (tell, hear) = channel();
     if let Some(stdout) = child.stdout.take() {
         std::thread::spawn(move || {

@@ -25,10 +25,6 @@ pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Resul
     if std::io::stdin().read_line(&mut words).is_err() || words.trim().is_empty() {
         return Ok(code);
     }
-    resume::answer(Answer {
-        words: vec![words.trim().to_owned()],
-        run: Some(run.id.clone()),
-        tui: false,
-        looks: looks.clone(),
-    })
+    let words = vec![words.trim().to_owned()];
+    resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, looks: looks.clone() })
 }

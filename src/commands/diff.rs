@@ -91,7 +91,7 @@ fn files(receipts: &[&Receipt], why: &str) -> String {
 }
 
 /// Asks git. Lines are made harmless: a file may have anything in it.
-pub fn git(workspace: &Path, args: &[&str], environment: &[(String, String)]) -> Result<String, UserError> {
+fn git(workspace: &Path, args: &[&str], environment: &[(String, String)]) -> Result<String, UserError> {
     let set = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let invocation = Invocation {
         args: args.iter().map(Into::into).collect(),

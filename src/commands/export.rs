@@ -6,11 +6,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::diff;
 use super::find::{Here, shown, unreadable};
+use super::runtime;
 use crate::cli::history::{Export, Form};
 use crate::error::{UserError, io_reason};
-use crate::http::Address;
 use crate::journal::{Reader, Redactor, RunDirectory};
 use crate::process;
+use crate::run::post;
 use crate::ui::{Differences, JsonView, PageView, SpanView, View};
 
 /// Writes a run.
@@ -63,20 +64,20 @@ fn send(run: &RunDirectory, form: Form, url: &str) -> Result<u8, UserError> {
     if form != Form::Otlp {
         return Err(UserError::usage("`--endpoint` takes spans").hint("add `--to otlp`, or write a file with `--file`"));
     }
-    let address = Address::parse(url).map_err(|why| {
-        UserError::usage(why)
-            .hint("for a collector behind TLS: `ralph export --to otlp --file spans.json`, then `curl`")
-    })?;
+    process::protect(process::own_program());
     let mut spans = Vec::new();
     let mut view = SpanView::new(&mut spans);
-    let written = records(run, &mut view)?.and_then(|()| view.finish());
-    let sent = written.and_then(|()| address.or_path("/v1/traces").post_json(&spans));
-    match sent {
-        Ok(200..300) => Ok(0),
-        Ok(status) => Err(UserError::failed(format!("`{url}` did not take the spans: status {status}"))),
-        Err(error) => Err(UserError::failed(format!("cannot send to `{url}`: {}", io_reason(&error)))
-            .hint("is a collector with OTLP over HTTP listening there?")),
-    }
+    shown(records(run, &mut view)?.and_then(|()| view.finish()))?;
+    runtime()?.block_on(post(collector(url), spans.into())).map(|()| 0).map_err(|why| {
+        UserError::failed(format!("the spans were not sent: {why}"))
+            .hint("is a collector with OTLP over HTTP listening there?")
+    })
+}
+
+/// An address without a path is that of a collector, which takes spans at a path of its own.
+fn collector(url: &str) -> String {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
+    if host.contains('/') { url.to_owned() } else { format!("{}/v1/traces", url.trim_end_matches('/')) }
 }
 
 /// Shows every record to the view. The outer error is the journal's, the inner one the view's.

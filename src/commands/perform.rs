@@ -88,14 +88,14 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
-        if show == Show::Screen {
-            self.plan.keys = Keys::Leave;
-        }
         let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
         let copy = copy.transpose().map_err(|error| {
             UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
                 .hint("it must be a file in a directory that you may write to")
         })?;
+        if show == Show::Screen {
+            self.plan.keys = Keys::Leave;
+        }
         let (mut showing, observer) =
             Showing::start(show, looks, &self.plan.notify, &stage.store, &self.directory, &self.journal)?;
         let notifier = Rc::new(RefCell::new(Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone())));
@@ -130,7 +130,9 @@ impl Performance {
         drop(stage);
         let left = showing.close();
         let mut stderr = std::io::stderr();
-        warnings.iter().for_each(|warning| drop(writeln!(stderr, "warning: {warning}")));
+        for warning in warnings {
+            let _ = writeln!(stderr, "warning: {warning}");
+        }
         let finished = finished?;
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),

@@ -17,7 +17,7 @@ use crate::journal::{Journal, Reader, RunDirectory, Store};
 use crate::process;
 use crate::run::notify::Notify;
 use crate::run::{Interrupt, Observer, Screen};
-use crate::ui::tui::{self, Left, Owner, Remote};
+use crate::ui::tui::{self, Left, Owner, Remote, Seen};
 use crate::ui::{self, Feed, JsonView, Shown, View};
 
 /// How long the view may stand still when the run is over, before it is given up. Ctrl-C ends it sooner.
@@ -141,7 +141,7 @@ impl Showing {
         let Self::Screen(screen) = self else { return None };
         let left = screen.wait();
         process::restore_signals();
-        left
+        left.or(Some(Left::Closed))
     }
 }
 
@@ -161,7 +161,7 @@ impl FullScreen {
             palette,
             glyphs,
             owner: Owner::This,
-            hands: Box::new(Steering::new(store, directory)),
+            hands: Box::new(Steering::new(store, directory, Owner::This)),
         };
         let (remote, over) = (Remote::default(), Arc::new(AtomicBool::new(false)));
         let lines = Lines {
@@ -171,7 +171,8 @@ impl FullScreen {
         };
         let told = remote.clone();
         let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
-            let seen = tui::show(options, &told)?;
+            // A screen that cannot be drawn does not leave the run without a view.
+            let seen = tui::show(options, &told).unwrap_or(Seen { left: Left::Closed, from: 0 });
             lines.show(seen.from)?;
             Ok(seen.left)
         })?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 
-use super::diff::git;
+use super::diff;
 use super::find::Here;
 use super::looks::looks;
 use super::resume;
@@ -12,11 +12,11 @@ use crate::cli::ViewLooks;
 use crate::cli::history::{Answer, Tui};
 use crate::duration;
 use crate::error::{UserError, io_reason};
-use crate::journal::{Lock, RunDirectory, Store};
+use crate::journal::{Lock, Receipt, RunDirectory, Store};
 use crate::process;
 use crate::run::control::{Command, send};
 use crate::ui;
-use crate::ui::tui::{self, Change, Hands, Left, Options, Order, Owner, Remote};
+use crate::ui::tui::{self, Hands, Left, Options, Order, Owner, Remote};
 
 /// Shows a run until somebody leaves.
 pub fn run(args: &Tui) -> Result<u8, UserError> {
@@ -24,7 +24,7 @@ pub fn run(args: &Tui) -> Result<u8, UserError> {
     let directory = here.run(args.id.as_deref())?;
     needs_terminal("ralph tui")?;
     let ui::Looks { palette, glyphs, .. } = looks(args.looks.looks);
-    let hands = Box::new(Steering::new(&here.store, &directory));
+    let hands = Box::new(Steering::new(&here.store, &directory, Owner::Another));
     let id = directory.id.clone();
     let seen = tui::show(Options { directory, palette, glyphs, owner: Owner::Another, hands }, &Remote::default())
         .map_err(|error| UserError::failed(format!("cannot use the terminal: {}", io_reason(&error))))?;
@@ -44,12 +44,13 @@ pub fn answered(words: String, run: String, looks: &ViewLooks) -> Answer {
 pub struct Steering {
     directory: RunDirectory,
     lock: PathBuf,
+    owner: Owner,
 }
 
 impl Steering {
     /// Steers a run.
-    pub fn new(store: &Store, directory: &RunDirectory) -> Self {
-        Self { directory: directory.clone(), lock: store.lock() }
+    pub fn new(store: &Store, directory: &RunDirectory, owner: Owner) -> Self {
+        Self { directory: directory.clone(), lock: store.lock(), owner }
     }
 }
 
@@ -78,12 +79,23 @@ impl Hands for Steering {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
     }
 
-    fn difference(&mut self, change: Change) -> Receiver<Result<String, String>> {
+    fn suspend(&mut self) {
+        match self.owner {
+            // The run halts its agent and then this process.
+            Owner::This => {
+                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP);
+            }
+            Owner::Another => process::suspend_self(),
+        }
+    }
+
+    fn difference(&mut self, receipt: Receipt) -> Receiver<Result<String, String>> {
         let (sender, receiver) = channel();
-        let workspace = self.lock.parent().and_then(|ralph| ralph.parent()).map(PathBuf::from).unwrap_or_default();
+        let run = self.directory.clone();
         // Git may take its time. Whoever asked may be gone when it has answered.
         let asked = std::thread::Builder::new().name("git".into()).spawn(move || {
-            let _ = sender.send(difference(&workspace, &change).map_err(|error| error.message));
+            process::protect(process::own_program());
+            let _ = sender.send(diff::of(&run, &[&receipt]).map_err(|error| error.message));
         });
         drop(asked);
         receiver
@@ -93,40 +105,19 @@ impl Hands for Steering {
 /// `200`: iterations, `$5`: money, `2h`: time.
 fn limit(words: &str) -> Result<Command, String> {
     let words = words.trim();
-    let none = Command::Limit { max_iterations: None, max_cost_usd: None, max_seconds: None };
-    let Command::Limit { max_iterations, max_cost_usd, max_seconds } = none else { return Ok(none) };
     let unclear = || format!("`{words}` is no limit: expected iterations (`200`), money (`$5`) or time (`2h`)");
+    let (mut max_iterations, mut max_cost_usd, mut max_seconds) = (None, None, None);
     if let Some(usd) = words.strip_prefix('$') {
-        let usd: f64 = usd.trim().parse().map_err(|_| unclear())?;
-        if !usd.is_finite() || usd <= 0.0 {
-            return Err(unclear());
-        }
-        return Ok(Command::Limit { max_cost_usd: Some(usd), max_iterations, max_seconds });
+        max_cost_usd = usd.trim().parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
+    } else if let Ok(count) = words.parse() {
+        max_iterations = Some(count).filter(|count| *count > 0);
+    } else {
+        max_seconds = duration::parse(words).map(|time| time.as_secs()).filter(|seconds| *seconds > 0);
     }
-    if let Ok(count) = words.parse::<u32>() {
-        let count = Some(count).filter(|count| *count > 0).ok_or_else(unclear)?;
-        return Ok(Command::Limit { max_iterations: Some(count), max_cost_usd, max_seconds });
+    if max_iterations.is_none() && max_cost_usd.is_none() && max_seconds.is_none() {
+        return Err(unclear());
     }
-    let time = duration::parse(words).filter(|time| !time.is_zero()).ok_or_else(unclear)?;
-    Ok(Command::Limit { max_seconds: Some(time.as_secs()), max_iterations, max_cost_usd })
-}
-
-/// What was committed between the two, and, of the files that were not, what is different now.
-fn difference(workspace: &std::path::Path, change: &Change) -> Result<String, UserError> {
-    let (Some(before), Some(after)) = (&change.before, &change.after) else { return Ok(String::new()) };
-    process::protect(process::own_program());
-    let mut text = String::new();
-    if before != after {
-        text += &git(workspace, &["diff", "--no-ext-diff", "--no-color", before, after], &[])?;
-    }
-    let rest = change.files.iter().filter(|file| !text.contains(&format!(" b/{file}\n")));
-    let rest: Vec<&str> = rest.map(String::as_str).collect();
-    if !rest.is_empty() {
-        let mut args = vec!["diff", "--no-ext-diff", "--no-color", after, "--"];
-        args.extend(rest);
-        text += &git(workspace, &args, &[])?;
-    }
-    Ok(text)
+    Ok(Command::Limit { max_iterations, max_cost_usd, max_seconds })
 }
 
 #[cfg(test)]

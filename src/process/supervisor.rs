@@ -170,6 +170,11 @@ impl Process {
         self.watch.turn_ended(now);
     }
 
+    /// Gives it another time in all, counted from its start.
+    pub fn allow(&mut self, total: Option<Duration>) {
+        self.watch.allow(total);
+    }
+
     /// Halts it and all that it started, and all clocks with it.
     pub fn pause(&mut self) {
         if !self.stopwatch.is_paused() && self.phase == Phase::Running {

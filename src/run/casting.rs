@@ -1,13 +1,12 @@
 //! Before an iteration: who plays it, in which session, with which hat, and what it is told.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::coordinator::Looping;
 use super::hats::Worn;
-use super::iteration::{Iteration, StatusBlocks, TotalClock};
+use super::iteration::{Iteration, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{LeftBehind, Plan, Recorder, Screen};
@@ -99,12 +98,6 @@ impl<'p> Looping<'p> {
         if self.memory.other_way.contains(&cast.worker) {
             turn.way = Way::Large;
         }
-        let left = policy.max_time.map(|most| most.saturating_sub(self.elapsed()).max(Duration::from_millis(1)));
-        let (total, clock) = match (*timeout, left) {
-            (Some(total), Some(left)) if left <= total => (Some(left), TotalClock::Run),
-            (None, Some(left)) => (Some(left), TotalClock::Run),
-            (total, _) => (total, TotalClock::Iteration),
-        };
         if plan.screen == Screen::Users {
             turn.mode = Mode::Interactive;
         }
@@ -123,8 +116,8 @@ impl<'p> Looping<'p> {
             invocation,
             line_cap: plan.line_cap,
             // An agent of plain text may say nothing until it is done: only its silence without work counts.
-            clocks: Clocks { startup, total, ..plan.clocks },
-            total_clock: clock,
+            clocks: Clocks { startup, ..plan.clocks },
+            time: Time { own: *timeout, run: policy.max_time, gone: self.elapsed() },
             prompt_bytes: prompt.len(),
             transcript,
             context: Context { prompts: vec![prompt, words], session_usage },

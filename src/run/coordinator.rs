@@ -192,11 +192,11 @@ impl Looping<'_> {
             let agent = &self.plan.crew[cast.worker].agent;
             let (prompt, plan_file) = (&self.plan.prompt, self.plan.plan_file.clone());
             let stage = Stage { agent, prompt, environment: self.environment(&cast), plan_file };
-            self.contracts.prepare(stage, &mut iteration, recorder, interrupts).await?;
+            let mut ears = Ears { interrupts, inbox: &mut self.inbox, orders: &mut self.memory.orders };
+            self.contracts.prepare(stage, &mut iteration, recorder, ears.lend()).await?;
             let output = Output::of(&iteration);
-            let ears = Ears { interrupts: &mut *interrupts, inbox: &mut self.inbox, orders: &mut self.memory.orders };
-            let mut played = iteration.play(recorder, ears).await?;
-            self.contracts.conclude(agent, &mut played, output, recorder, interrupts).await?;
+            let mut played = iteration.play(recorder, ears.lend()).await?;
+            self.contracts.conclude(agent, &mut played, output, recorder, ears).await?;
             self.hear(recorder)?;
             self.suspended += played.suspended;
             self.memory.remarks.clear();

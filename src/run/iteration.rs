@@ -8,7 +8,7 @@ use jiff::Zoned;
 use super::control::{Command, Inbox, Orders};
 use super::decide::Report;
 use super::filter::{Did, Display, Filter};
-use super::handover::{Handover, Pressed};
+use super::handover::Handover;
 use super::interrupt::{Action, Came, Interrupts};
 use super::judge::judge;
 use super::plan::Screen;
@@ -29,10 +29,10 @@ pub struct Iteration<'a> {
     pub of: u32,
     /// What to run.
     pub invocation: Invocation,
-    /// How long it may take.
+    /// How long it may be silent; how long it may take in all is in [`Iteration::time`].
     pub clocks: Clocks,
-    /// Whose time the total clock tells.
-    pub total_clock: TotalClock,
+    /// How long it may take.
+    pub time: Time,
     /// How long the prompt is.
     pub prompt_bytes: usize,
     /// What reads its output.
@@ -82,13 +82,42 @@ pub struct Ears<'a> {
     pub orders: &'a mut Orders,
 }
 
+impl Ears<'_> {
+    /// For as long as somebody else listens.
+    pub fn lend(&mut self) -> Ears<'_> {
+        Ears { interrupts: self.interrupts, inbox: self.inbox, orders: self.orders }
+    }
+}
+
+/// How long an iteration may take: its own time, or what is left of the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time {
+    /// The agent's own limit.
+    pub own: Option<Duration>,
+    /// The limit of the run.
+    pub run: Option<Duration>,
+    /// How much of that was gone when the iteration began.
+    pub gone: Duration,
+}
+
 /// Whose time is up when the total clock strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TotalClock {
+enum Whose {
     /// The iteration took too long.
     Iteration,
     /// The whole run has no time left.
     Run,
+}
+
+impl Time {
+    fn total(self) -> (Option<Duration>, Whose) {
+        let left = self.run.map(|most| most.saturating_sub(self.gone).max(Duration::from_millis(1)));
+        match (self.own, left) {
+            (Some(own), Some(left)) if left <= own => (Some(left), Whose::Run),
+            (None, Some(left)) => (Some(left), Whose::Run),
+            (own, _) => (own, Whose::Iteration),
+        }
+    }
 }
 
 /// An iteration that is over.
@@ -138,12 +167,12 @@ impl Iteration<'_> {
         let (about, beginning) = (self.about(), self.beginning());
         let output = Raw::stdout(&self.raw, self.number);
         let (mut filter, mut display) = readers(self.transcript, self.display, self.workspace, &output)?;
-        let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
-        if let Some(size) = self.invocation.link.size() {
-            reading = reading.on_terminal(size);
-        }
+        let reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
+        let mut reading = reading.on_terminal(self.invocation.link.size());
+        let mut time = self.time;
+        let clocks = Clocks { total: time.total().0, ..self.clocks };
         let mut process =
-            process::start(self.invocation, self.clocks).map_err(|error| super::explain::start_error(&error))?;
+            process::start(self.invocation, clocks).map_err(|error| super::explain::start_error(&error))?;
         recorder.fact(beginning(process.pid()))?;
         let mut handover = Handover::begin(self.screen, recorder);
         let mut events = Vec::new();
@@ -154,17 +183,13 @@ impl Iteration<'_> {
             let next = tokio::select! {
                 biased;
                 came = interrupts.next() => Next::Came(came),
-                pressed = Handover::next(&mut handover) => match pressed {
-                    Pressed::Keys(keys) => Next::Pressed(keys),
-                    Pressed::Interrupt => Next::Came(interrupts.pressed()),
-                },
+                pressed = Handover::next(&mut handover) => pressed.map_or_else(|| Next::Came(interrupts.pressed()), Next::Pressed),
                 output = process.next(), if ended.is_none() && !held_up => match output {
                     Output::Bytes { from, bytes } => {
                         Handover::show(&mut handover, bytes);
                         let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
                         let is_told = from == Stream::Stdout;
-                        let readers = filter.iter_mut().chain(&mut display).filter(|_| is_told);
-                        readers.for_each(|reader| reader.more(written));
+                        filter.iter_mut().chain(&mut display).filter(|_| is_told).for_each(|reader| reader.more(written));
                         if filter.is_none() || !is_told {
                             reading.push(from, bytes, &mut events);
                         }
@@ -190,6 +215,10 @@ impl Iteration<'_> {
                         interrupted = true;
                         process.stop(StopReason::Asked);
                     }
+                    if let Command::Limit { max_seconds: Some(seconds), .. } = command {
+                        time.run = Some(Duration::from_secs(seconds));
+                        process.allow(time.total().0);
+                    }
                     orders.take(command);
                 }
                 Next::Came(Came::Retry) => {}
@@ -199,11 +228,10 @@ impl Iteration<'_> {
                     interrupted = true;
                     let unix_signal = interrupt.name().to_owned();
                     recorder.fact(Fact::Interrupt { unix_signal, action: action.done().to_owned() })?;
-                    match action {
-                        _ if ended.is_some() => filter.iter_mut().chain(&mut display).for_each(Filter::kill),
-                        Action::Ask => process.stop(StopReason::Asked),
-                        Action::Kill => process.kill(),
-                        Action::Leave => return Err(Halt::Leave),
+                    if ended.is_some() {
+                        filter.iter_mut().chain(&mut display).for_each(Filter::kill);
+                    } else {
+                        obey(action, &mut process)?;
                     }
                 }
                 Next::Ended(how) => {
@@ -226,7 +254,7 @@ impl Iteration<'_> {
             record(recorder, self.number, from, &mut rest)?;
         }
         let mut played = played(self.number, reading, &ended, interrupted, self.status_blocks);
-        played.report.out_of_time = self.total_clock == TotalClock::Run && ended.stopped == Some(StopReason::Total);
+        played.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
         about.complete(&mut played);
         Ok(Played { suspended, ..played })
     }
@@ -346,6 +374,16 @@ fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
 
 fn record(recorder: &mut Recorder, iteration: u32, from: Stream, events: &mut Vec<Event>) -> Result<(), UserError> {
     events.drain(..).try_for_each(|event| recorder.event(iteration, from, event))
+}
+
+/// Does to an agent what a Unix signal asks for.
+fn obey(action: Action, process: &mut Process) -> Result<(), Halt> {
+    match action {
+        Action::Ask => process.stop(StopReason::Asked),
+        Action::Kill => process.kill(),
+        Action::Leave => return Err(Halt::Leave),
+    }
+    Ok(())
 }
 
 /// The user's terminal has another size: so has the agent's.

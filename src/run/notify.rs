@@ -2,7 +2,7 @@
 //!
 //! It sees records, after secrets were taken out of them. It must never hold the run, and never fail it.
 
-mod webhook;
+pub mod webhook;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -55,6 +55,14 @@ impl Styled {
         &self.text
     }
 
+    /// Its parts, each in its ink.
+    pub fn parts(&self) -> impl Iterator<Item = (Ink, &str)> {
+        let mut start = 0;
+        let inked = self.inks.iter().map(move |&(end, ink)| (ink, &self.text[std::mem::replace(&mut start, end)..end]));
+        let rest = self.inks.last().map_or(0, |&(end, _)| end);
+        inked.chain(std::iter::once((Ink::None, &self.text[rest..])).filter(|(_, text)| !text.is_empty()))
+    }
+
     /// The columns it takes.
     pub fn width(&self) -> usize {
         width(&self.text)

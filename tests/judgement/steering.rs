@@ -147,3 +147,13 @@ fn the_prompt_of_a_mode_can_be_seen_and_replaced() {
         .complete();
     ran.shows("`{{home}}`");
 }
+
+#[test]
+fn more_time_reaches_the_iteration_under_way() {
+    let script = Script::new().iteration(says("I am at it.").sleeps(4000).says(DONE));
+    let running = Test::new().agent(script).args(&["--max-time", "3s"]).start();
+    running.until("it is at work", |running| running.journal().contains("I am at it."));
+    running.tells(&["limit", "--max-time", "1h"]);
+    let ran = running.wait().complete();
+    assert_eq!(ran.recorded().len(), 1, "it is not played again");
+}

@@ -41,6 +41,25 @@ fn a_slow_reader_loses_nothing() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn an_agent_can_say_most_of_a_megabyte_before_anybody_reads() {
+    // Agents that do not wait for a full pipe lose the rest of their line, and end.
+    use super::support::eventually;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("said");
+    real_time(async {
+        let script = format!("sleep 0.2; head -c 900000 /dev/zero; : > {}", file.display());
+        let mut process = start(shell(&script), patient()).unwrap();
+        assert!(eventually(Duration::from_secs(10), || file.exists()), "it waits for a reader");
+        let mut count = 0;
+        while let Output::Bytes { bytes, .. } = process.next().await {
+            count += bytes.len();
+        }
+        assert_eq!(count, 900_000);
+    });
+}
+
+#[test]
 fn the_last_bytes_before_a_kill_arrive() {
     real_time(async {
         // All that was written before the kill sits in the pipe; the kill must not throw it away.

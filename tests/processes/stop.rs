@@ -49,14 +49,14 @@ fn one_that_ignores_everything_is_killed() {
 #[test]
 fn output_is_read_while_the_ladder_is_climbed() {
     // More than a pipe holds: without a reader the agent could not finish its last words.
-    let mut invocation = shell("trap 'head -c 1000000 /dev/zero; exit 0' TERM; echo up; while :; do sleep 0.05; done");
+    let mut invocation = shell("trap 'head -c 3000000 /dev/zero; exit 0' TERM; echo up; while :; do sleep 0.05; done");
     invocation.stop = ladder(&[UnixSignal::Term], Duration::from_secs(30));
     real_time(async {
         let mut process = start(invocation, patient()).unwrap();
         wait_for(&mut process, "up").await;
         process.stop(StopReason::Asked);
         let seen = watch(process).await;
-        assert_eq!((seen.stdout.len(), seen.ended.exit), (1_000_000, Exit::Code(0)));
+        assert_eq!((seen.stdout.len(), seen.ended.exit), (3_000_000, Exit::Code(0)));
     });
 }
 

@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::iteration::{Halt, Iteration, Played};
+use super::control::Command;
+use super::iteration::{Ears, Halt, Iteration, Played, told};
 use super::prompt::Source;
-use super::{Came, Interrupts, Recorder};
+use super::{Came, Recorder};
 use crate::agent::{Agent, Contract};
 use crate::error::UserError;
 use crate::journal::{Fact, Outcome, Raw};
@@ -52,7 +53,7 @@ impl Contracts {
         stage: Stage<'_>,
         iteration: &mut Iteration<'_>,
         recorder: &mut Recorder,
-        interrupts: &mut Interrupts,
+        ears: Ears<'_>,
     ) -> Result<(), Halt> {
         let Some(foreign) = &stage.agent.foreign else { return Ok(()) };
         let work = async {
@@ -69,7 +70,7 @@ impl Contracts {
                 None => Ok(Vec::new()),
             }
         };
-        let notices = unless_interrupted(work, recorder, interrupts).await?;
+        let notices = unless_interrupted(work, recorder, ears).await?;
         tell(notices, recorder)
     }
 
@@ -80,7 +81,7 @@ impl Contracts {
         played: &mut Played,
         output: Output,
         recorder: &mut Recorder,
-        interrupts: &mut Interrupts,
+        ears: Ears<'_>,
     ) -> Result<(), Halt> {
         let work = async {
             match self.loaded.get_mut(agent.id()) {
@@ -89,7 +90,7 @@ impl Contracts {
                 None => Ok(Vec::new()),
             }
         };
-        let notices = unless_interrupted(work, recorder, interrupts).await?;
+        let notices = unless_interrupted(work, recorder, ears).await?;
         tell(notices, recorder)
     }
 
@@ -141,8 +142,9 @@ impl Output {
 async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, UserError>>,
     recorder: &mut Recorder,
-    interrupts: &mut Interrupts,
+    ears: Ears<'_>,
 ) -> Result<T, Halt> {
+    let Ears { interrupts, inbox, orders } = ears;
     tokio::pin!(work);
     loop {
         tokio::select! {
@@ -156,6 +158,13 @@ async fn unless_interrupted<T>(
                     return Err(Halt::Leave);
                 }
             },
+            command = inbox.next() => {
+                told(&command, recorder)?;
+                if command == (Command::Stop { now: true }) {
+                    return Err(Halt::Leave);
+                }
+                orders.take(command);
+            }
             result = &mut work => return result.map_err(Halt::Error),
         }
     }

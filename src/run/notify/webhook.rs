@@ -12,7 +12,7 @@ use crate::process::{Invocation, Stdin};
 const MOST_READ: usize = 4096;
 
 /// Posts JSON to an address.
-pub(super) async fn post(address: String, body: Arc<[u8]>) -> Result<(), String> {
+pub async fn post(address: String, body: Arc<[u8]>) -> Result<(), String> {
     let Some(target) = Target::plain(&address) else { return by_curl(&address, &body).await };
     // The rest of an address can be a secret.
     let place = format!("http://{}", target.host);

@@ -1,3 +1,5 @@
+#![allow(clippy::format_push_string, clippy::format_collect)]
+
 use super::*;
 
 fn through(bytes: &str, chunk: usize) -> String {

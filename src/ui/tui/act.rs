@@ -8,6 +8,7 @@ use super::input::{Input, Question, Typed};
 use super::keys::{Wish, wish};
 use super::orders::Order;
 use super::panes::{Pane, tools};
+use super::rows::boundary;
 use super::scroll::{Pages, Place};
 use super::search::{Direction, Query, Search};
 use super::state::{Side, State};
@@ -35,6 +36,8 @@ pub enum Deed {
     Leave(Left),
     /// Do what Ctrl-C does outside of a view.
     Interrupt,
+    /// Do what Ctrl-Z does outside of a view.
+    Suspend,
 }
 
 impl State {
@@ -69,7 +72,7 @@ impl State {
 
     fn wish(&mut self, wish: Wish) -> Deed {
         self.message = None;
-        if self.help && !matches!(wish, Wish::Interrupt | Wish::Redraw | Wish::Mouse) {
+        if self.help && !matches!(wish, Wish::Interrupt | Wish::Suspend | Wish::Redraw | Wish::Mouse) {
             return self.in_help(wish);
         }
         match wish {
@@ -87,9 +90,9 @@ impl State {
             Wish::Turn => self.turn(),
             Wish::Tools => self.fold(|folding| folding.tools = folding.tools.turned()),
             Wish::Thinking => self.fold(|folding| folding.thinking = folding.thinking.turned()),
-            Wish::Tool(by) => self.next_tool(by > 0),
+            Wish::Tool(direction) => self.next_tool(direction),
             Wish::Search => self.ask(Question::Search, ""),
-            Wish::Again(by) => self.search_on(if by > 0 { Direction::Forward } else { Direction::Backward }),
+            Wish::Again(direction) => self.search_on(direction),
             Wish::Follow => {
                 if self.follow {
                     self.follow = false;
@@ -118,16 +121,21 @@ impl State {
             Wish::Mouse => return Deed::Mouse,
             Wish::Help => self.help = true,
             Wish::Redraw => return Deed::Redraw,
+            Wish::Suspend => return Deed::Suspend,
             Wish::Back => {
                 self.search = None;
                 self.query = Query::default();
             }
-            Wish::Leave if self.owner == Owner::This && self.running => self.ask(Question::Leave, ""),
-            Wish::Leave => return Deed::Leave(Left::Closed),
-            Wish::Interrupt if self.owner == Owner::This && self.running => return Deed::Interrupt,
-            Wish::Interrupt => return Deed::Leave(Left::Closed),
+            Wish::Leave if self.is_our_run() => self.ask(Question::Leave, ""),
+            Wish::Interrupt if self.is_our_run() => return Deed::Interrupt,
+            Wish::Leave | Wish::Interrupt => return Deed::Leave(Left::Closed),
         }
         Deed::None
+    }
+
+    /// True while this process plays the run.
+    fn is_our_run(&self) -> bool {
+        self.owner == Owner::This && self.running
     }
 
     fn in_help(&mut self, wish: Wish) -> Deed {
@@ -197,7 +205,7 @@ impl State {
         self.pane = pane;
         self.front = Side::Pane;
         if self.follow {
-            self.to_the_end();
+            self.show_newest();
         }
     }
 
@@ -234,15 +242,18 @@ impl State {
         pages.fold(&mut self.scrolls[0], change);
     }
 
-    fn next_tool(&mut self, forward: bool) {
+    fn next_tool(&mut self, direction: Direction) {
         self.show(Pane::Transcript);
         let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
-        match pages.next_tool(self.scrolls[0].cursor, forward) {
+        match pages.next_tool(self.scrolls[0].cursor, direction) {
             Some(place) => {
                 self.scrolls[0].go(&mut pages, place);
                 self.follow = false;
             }
-            None => self.tell(if forward { "no tool behind this place" } else { "no tool before this place" }),
+            None => self.tell(match direction {
+                Direction::Forward => "no tool behind this place",
+                Direction::Backward => "no tool before this place",
+            }),
         }
     }
 
@@ -260,23 +271,16 @@ impl State {
     }
 
     fn copied(&mut self) -> Deed {
-        let mut text = match self.pane {
-            Pane::Transcript => {
-                let cursor = self.scrolls[0].cursor;
-                self.transcript.of(&self.index, &self.theme, self.selected).text_at(cursor)
-            }
-            _ => {
-                let mut row = None;
-                self.scroll_pane(|scroll, pages| {
-                    let Place { page, row: at } = scroll.cursor;
-                    row = Some(pages.row(page, at));
-                });
-                row.map(|row| row.text())
-            }
+        let mut text = String::new();
+        if self.pane == Pane::Transcript {
+            let cursor = self.scrolls[0].cursor;
+            let pointed = self.transcript.of(&self.index, &self.theme, self.selected).text_at(cursor);
+            text = pointed.unwrap_or_default();
+        } else {
+            self.scroll_pane(|scroll, pages| text = pages.row(scroll.cursor.page, scroll.cursor.row).text());
         }
-        .unwrap_or_default();
         if text.len() > LONGEST_COPY {
-            text.truncate(text.floor_char_boundary(LONGEST_COPY));
+            text.truncate(boundary(&text, LONGEST_COPY));
             self.tell("copied the first 100 KB; `w` writes all of it to a file");
         } else {
             self.tell(format!("copied {} characters", text.chars().count()));

@@ -1,15 +1,18 @@
 //! A block as rows: what it says when it is open, and in how many lines it is folded away.
 
 use super::model::{Block, Kind, Tool};
-use super::rows::{Row, difference, paragraph};
+use super::rows::{Row, difference, markdown, paragraph};
 use super::theme::Theme;
 use crate::event::{Status, Tag, TodoItem, TodoStatus};
 use crate::ui::figures;
 use crate::ui::style::Ink;
-use crate::ui::text::{cut, harmless};
+use crate::ui::text::{cut, harmless, width};
 
 /// The width of the longest tag.
 const TAG: usize = 6;
+
+/// So much of an argument is seen before anything else about a tool.
+const LEAST_ARGUMENT: usize = 16;
 
 /// Whether a block shows all it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,9 @@ pub fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row
             if fold == Fold::Folded {
                 return vec![folded(first, text, ink, columns, theme)];
             }
+            if *tag == Tag::Ai {
+                return markdown(&first, &rest, text, theme.glyphs, columns);
+            }
             paragraph(&first, &rest, text, ink, columns)
         }
         Kind::Tool(tool) => self::tool(tool, fold, columns, theme),
@@ -89,7 +95,7 @@ pub fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row
         Kind::Rule(title, ink) => {
             let rule = theme.glyphs.rule;
             let title = cut(&format!("{} {} ", rule.repeat(2), harmless(title)), columns);
-            let rest = rule.repeat(columns.saturating_sub(crate::ui::text::width(&title)));
+            let rest = rule.repeat(columns.saturating_sub(width(&title)));
             vec![Row::new(*ink, &format!("{title}{rest}"))]
         }
     }
@@ -140,22 +146,25 @@ pub const fn status(status: Option<Status>, theme: &Theme) -> (&'static str, Ink
 fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
     let (first, rest) = margins("TOOL", Ink::Tool, tool.nested, theme);
     let (mark, ink) = status(tool.status, theme);
-    let mut facts = Vec::new();
-    facts.extend(tool.duration_ms.map(figures::duration));
-    let lines = tool.output.lines().count() as u64;
-    if lines > 0 {
-        facts.push(figures::plural(lines, "line"));
-    }
-    let facts = if facts.is_empty() { String::new() } else { format!("  ({})", facts.join(", ")) };
+    let time = tool.duration_ms.map(figures::duration);
+    let lines = Some(tool.output.lines().count() as u64).filter(|lines| *lines > 0);
+    let lines = lines.map(|lines| figures::plural(lines, "line"));
+    let name = width(&harmless(&tool.name));
+    let left = columns.saturating_sub(width(&first.text()) + 6 + name);
+    // What the tool does matters more than how long it took, and that more than how much it said.
+    let facts = [vec![&time, &lines], vec![&time], vec![]].into_iter().map(|facts| {
+        let facts: Vec<&str> = facts.into_iter().flatten().map(String::as_str).collect();
+        if facts.is_empty() { String::new() } else { format!("  ({})", facts.join(", ")) }
+    });
+    let wanted = width(&harmless(&tool.argument)).min(LEAST_ARGUMENT);
+    let facts = facts.into_iter().find(|facts| width(facts) + wanted <= left).unwrap_or_default();
     let has_more = !(tool.input.is_empty() && tool.output.is_empty());
     let sign = match fold {
         _ if !has_more => " ",
         Fold::Folded => theme.signs.folded,
         Fold::Open => theme.signs.open,
     };
-    let used = crate::ui::text::width(&first.text()) + 6 + crate::ui::text::width(&harmless(&tool.name));
-    let room = columns.saturating_sub(used + crate::ui::text::width(&facts));
-    let argument = cut(&harmless(&tool.argument), room.max(8));
+    let argument = cut(&harmless(&tool.argument), left.saturating_sub(width(&facts)));
     let head = first
         .and(Ink::Dim, &format!("{sign} "))
         .and(ink, &format!("{mark} "))
@@ -191,7 +200,7 @@ fn folded(first: Row, text: &str, ink: Ink, columns: usize, theme: &Theme) -> Ro
     let lines = text.lines().count();
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let more = if lines > 1 { format!("  ({})", figures::plural(lines as u64, "line")) } else { String::new() };
-    let used = crate::ui::text::width(&first.text()) + 2 + more.len();
+    let used = width(&first.text()) + 2 + more.len();
     let line = cut(&harmless(line.trim()), columns.saturating_sub(used).max(8));
     first.and(Ink::Dim, &format!("{} ", theme.signs.folded)).and(ink, &line).and(Ink::Dim, &more)
 }

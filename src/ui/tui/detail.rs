@@ -81,7 +81,8 @@ impl Detail {
     pub fn percent(&self, index: &Index) -> u64 {
         let range = index.range(self.entry);
         let length = range.end.saturating_sub(range.start);
-        if length == 0 { 100 } else { self.to.saturating_sub(range.start).saturating_mul(100) / length }
+        let read = self.to.saturating_sub(range.start);
+        read.saturating_mul(100).checked_div(length).unwrap_or(100)
     }
 
     fn step(&mut self, index: &Index) -> bool {

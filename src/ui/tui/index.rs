@@ -61,16 +61,14 @@ pub struct Index {
 /// How a run began.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// Its id.
-    pub id: String,
     /// The agent that was chosen.
     pub agent: String,
-    /// Where it works.
-    pub workspace: String,
     /// When it began.
     pub started: Option<Timestamp>,
     /// The most iterations, as far as it is known.
     pub most: u32,
+    /// The most money, as it was when the run began.
+    pub most_usd: Option<f64>,
 }
 
 /// One line of the list: the beginning of the run, or a try of an iteration.
@@ -256,12 +254,12 @@ impl Index {
 
     /// Takes in the line that begins at an offset.
     fn see(&mut self, line: &[u8], from: u64) {
-        if is_of_the_loop(line) {
-            if let Ok(Record { at, body: Body::Loop(fact), .. }) = Record::read_line(line) {
-                self.newest = Some(at);
-                self.fact(fact, at, from);
-                return;
-            }
+        if is_of_the_loop(line)
+            && let Ok(Record { at, body: Body::Loop(fact), .. }) = Record::read_line(line)
+        {
+            self.newest = Some(at);
+            self.fact(fact, at, from);
+            return;
         }
         let size = from - self.pages.last().copied().unwrap_or(0);
         if size > LONGEST_PAGE || (size > PAGE && begins_something(line)) {
@@ -271,9 +269,9 @@ impl Index {
 
     fn fact(&mut self, fact: Fact, at: Timestamp, from: u64) {
         match fact {
-            Fact::RunStart { run, agent, workspace, max_iterations, .. } => {
+            Fact::RunStart { agent, max_iterations, max_cost_usd, .. } => {
                 let started = self.run.started.or(Some(at));
-                self.run = Run { id: run, agent, workspace, started, most: max_iterations };
+                self.run = Run { agent, started, most: max_iterations, most_usd: max_cost_usd };
                 self.end = None;
                 (self.wait, self.paused) = (None, false);
             }
@@ -380,7 +378,7 @@ impl Index {
 
     /// How much of the journal is known, in percent.
     pub fn percent(&self) -> u64 {
-        if self.length == 0 { 100 } else { self.known.saturating_mul(100) / self.length }
+        self.known.saturating_mul(100).checked_div(self.length).unwrap_or(100)
     }
 
     /// The bytes of the journal between two offsets.
@@ -454,3 +452,7 @@ fn begins_something(line: &[u8]) -> bool {
     }
     kind.starts_with(b"tool_start") || kind.starts_with(b"meta")
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

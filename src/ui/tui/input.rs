@@ -136,7 +136,9 @@ mod tests {
     use super::*;
 
     fn typed(input: &mut Input, codes: &[KeyCode]) {
-        codes.iter().for_each(|code| assert_eq!(input.key(KeyEvent::from(*code)), Typed::More));
+        for code in codes {
+            assert_eq!(input.key(KeyEvent::from(*code)), Typed::More);
+        }
     }
 
     #[test]

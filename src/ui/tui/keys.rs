@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::panes::Pane;
+use super::search::Direction;
 
 /// What a person wants of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +31,11 @@ pub enum Wish {
     /// Open or close all thinking.
     Thinking,
     /// The next tool, or the one before.
-    Tool(isize),
+    Tool(Direction),
     /// Look for words.
     Search,
     /// Look on, or back.
-    Again(isize),
+    Again(Direction),
     /// Follow what comes.
     Follow,
     /// Copy what is pointed at.
@@ -69,6 +70,8 @@ pub enum Wish {
     Leave,
     /// Ctrl-C.
     Interrupt,
+    /// Ctrl-Z.
+    Suspend,
 }
 
 /// One line of the help.
@@ -126,6 +129,7 @@ pub const KEYS: &[(&str, &[Key])] = &[
             key("?", "these keys", "help"),
             key("Ctrl-L", "draw everything anew", ""),
             key("q", "leave", "leave"),
+            key("Ctrl-Z", "halt, with the agent in `ralph run --tui`; `fg` goes on", ""),
             key("Ctrl-C", "in `ralph run --tui`: ask the agent to stop; elsewhere: leave", ""),
         ],
     ),
@@ -140,6 +144,7 @@ pub fn wish(key: KeyEvent) -> Option<Wish> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return Some(match key.code {
             KeyCode::Char('c') => Wish::Interrupt,
+            KeyCode::Char('z') => Wish::Suspend,
             KeyCode::Char('l') => Wish::Redraw,
             KeyCode::Char('f') => Wish::Leaf(1),
             KeyCode::Char('b') => Wish::Leaf(-1),
@@ -162,11 +167,11 @@ pub fn wish(key: KeyEvent) -> Option<Wish> {
         KeyCode::Enter => Wish::Turn,
         KeyCode::Char('o') => Wish::Tools,
         KeyCode::Char('O') => Wish::Thinking,
-        KeyCode::Char('t') => Wish::Tool(1),
-        KeyCode::Char('T') => Wish::Tool(-1),
+        KeyCode::Char('t') => Wish::Tool(Direction::Forward),
+        KeyCode::Char('T') => Wish::Tool(Direction::Backward),
         KeyCode::Char('/') => Wish::Search,
-        KeyCode::Char('n') => Wish::Again(1),
-        KeyCode::Char('N') => Wish::Again(-1),
+        KeyCode::Char('n') => Wish::Again(Direction::Forward),
+        KeyCode::Char('N') => Wish::Again(Direction::Backward),
         KeyCode::Char('f') => Wish::Follow,
         KeyCode::Char('y') => Wish::Copy,
         KeyCode::Char('w') => Wish::Write,

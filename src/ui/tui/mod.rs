@@ -18,6 +18,7 @@ mod screen;
 mod scroll;
 mod search;
 mod state;
+mod still;
 mod terminal;
 mod theme;
 mod transcript;
@@ -30,7 +31,8 @@ use std::time::{Duration, Instant};
 use crossterm::event;
 
 pub use keys::{KEYS, Key};
-pub use orders::{Change, Hands, Order};
+pub use orders::{Hands, Order};
+pub use still::Still;
 
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
@@ -45,6 +47,8 @@ const FRAME: Duration = Duration::from_millis(34);
 const LOOK: Duration = Duration::from_millis(100);
 /// How often time that passes is shown.
 const CLOCK: Duration = Duration::from_secs(1);
+/// How long it may take until this process is halted by Ctrl-Z.
+const HALT: Duration = Duration::from_secs(5);
 /// So many events of the terminal are taken at once, before anything is drawn.
 const MOST_EVENTS: usize = 256;
 
@@ -108,12 +112,15 @@ pub struct Seen {
 pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     let caught = Signals::catch()?;
     let Options { directory, palette, glyphs, owner, hands } = options;
-    let mut state = State::new(directory, Theme::new(palette, glyphs), hands, owner);
+    let mut state = State::new(directory, &Theme::new(palette, glyphs), hands, owner);
     let mut taken = Taken::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
     loop {
+        let known = state.index.known();
         let work = state.work();
+        // Where something came, more is soon to come.
+        let look = if state.index.known() > known { FRAME } else { LOOK };
         let now_size = taken.screen.size()?;
         state.changed |= now_size != size;
         size = now_size;
@@ -134,16 +141,23 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
         let patience = match (work, state.changed) {
             (Work::Left, _) => Duration::ZERO,
             (Work::Done, true) => FRAME.saturating_sub(drawn.map_or(FRAME, |drawn| drawn.elapsed())),
-            (Work::Done, false) => LOOK,
+            (Work::Done, false) => look,
         };
-        let mut came = event::poll(patience)?;
+        let mut came = match event::poll(patience) {
+            Ok(came) => came,
+            // A terminal that is gone tells it by a Unix signal, too.
+            Err(error) => match caught.take() {
+                Some(number) => return Ok(Seen { left: Left::Signal(number), from: lines_from(&state) }),
+                None => return Err(error),
+            },
+        };
         for _ in 0..MOST_EVENTS {
             if !came {
                 break;
             }
             let left = match state.event(event::read()?) {
                 Deed::None => None,
-                Deed::Copy(text) => taken.copy(&text).map(|()| None)?,
+                Deed::Copy(text) => terminal::copy(&text).map(|()| None)?,
                 Deed::Mouse => {
                     let words = if taken.turn_mouse()? { "the mouse is ours" } else { "the mouse is the terminal's" };
                     state.tell(words);
@@ -153,6 +167,14 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
                 Deed::Interrupt => {
                     state.hands.interrupt();
                     state.tell("asked the agent to stop; Ctrl-C once more kills it");
+                    None
+                }
+                Deed::Suspend => {
+                    drop(taken);
+                    state.hands.suspend();
+                    caught.wait_until_continued();
+                    taken = Taken::take()?;
+                    state.changed = true;
                     None
                 }
                 Deed::Leave(left) => Some(left),
@@ -182,18 +204,27 @@ fn lines_from(state: &State) -> u64 {
 /// Unix signals that end a program, noted until the view looks.
 struct Signals {
     number: Arc<AtomicUsize>,
+    continued: Arc<AtomicBool>,
     ids: Vec<signal_hook::SigId>,
 }
 
 impl Signals {
     fn catch() -> io::Result<Self> {
-        let number = Arc::new(AtomicUsize::new(0));
-        let mut caught = Self { number, ids: Vec::new() };
+        let mut caught = Self { number: Arc::default(), continued: Arc::default(), ids: Vec::new() };
+        caught.ids.push(signal_hook::flag::register(libc::SIGCONT, Arc::clone(&caught.continued))?);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             let value = usize::try_from(signal).unwrap_or(0);
             caught.ids.push(signal_hook::flag::register_usize(signal, Arc::clone(&caught.number), value)?);
         }
         Ok(caught)
+    }
+
+    /// Waits until the shell lets this process go on; not for ever, since it may never have been halted.
+    fn wait_until_continued(&self) {
+        let start = Instant::now();
+        while !self.continued.swap(false, Ordering::SeqCst) && start.elapsed() < HALT {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn take(&self) -> Option<i32> {
@@ -208,7 +239,3 @@ impl Drop for Signals {
         });
     }
 }
-
-#[cfg(test)]
-#[path = "screen_tests.rs"]
-mod tests;

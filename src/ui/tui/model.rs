@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::rows::boundary;
 use crate::event::{Event, Known, Meta, Object, Status, Stream, Tag, TodoItem};
 use crate::journal::{Body, Fact, Record};
 use crate::signals::Signal;
@@ -328,8 +329,7 @@ fn add(text: &mut String, more: &str) {
     if more.len() <= room {
         text.push_str(more);
     } else if !text.ends_with(CUT) {
-        let end = (0..=room).rev().find(|&end| more.is_char_boundary(end)).unwrap_or(0);
-        text.push_str(&more[..end]);
+        text.push_str(&more[..boundary(more, room)]);
         text.push_str(CUT);
     }
 }
@@ -343,8 +343,12 @@ fn spelled_out(input: &Object) -> String {
     let mut text = String::new();
     for (key, value) in input {
         let (mark, value) = match (key.as_str(), value) {
-            ("old_string" | "old" | "oldString" | "old_str", serde_json::Value::String(old)) => ("-", old.clone()),
-            ("new_string" | "new" | "newString" | "new_str", serde_json::Value::String(new)) => ("+", new.clone()),
+            ("old_string" | "old" | "oldString" | "old_str" | "oldText", serde_json::Value::String(old)) => {
+                ("-", old.clone())
+            }
+            ("new_string" | "new" | "newString" | "new_str" | "newText", serde_json::Value::String(new)) => {
+                ("+", new.clone())
+            }
             (_, serde_json::Value::String(words)) => ("", words.clone()),
             (_, other) => ("", other.to_string()),
         };

@@ -4,6 +4,8 @@
 
 use std::sync::mpsc::Receiver;
 
+use crate::journal::Receipt;
+
 /// What a person wants of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -23,17 +25,6 @@ pub enum Order {
     Limit(String),
 }
 
-/// What changed between two commits, and what of it was not committed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// The commit before.
-    pub before: Option<String>,
-    /// The commit after.
-    pub after: Option<String>,
-    /// The files that are said to be different.
-    pub files: Vec<String>,
-}
-
 /// What the view cannot do itself.
 pub trait Hands: Send {
     /// Tells the run; what will happen, or why it cannot be told.
@@ -45,6 +36,9 @@ pub trait Hands: Send {
     /// Does what Ctrl-C does where no view has the keyboard.
     fn interrupt(&mut self);
 
-    /// Asks for a difference, which comes when it is ready.
-    fn difference(&mut self, change: Change) -> Receiver<Result<String, String>>;
+    /// Halts this process as Ctrl-Z does where no view has the keyboard. It may return before that has happened.
+    fn suspend(&mut self);
+
+    /// Asks what an iteration changed; the answer comes when it is ready.
+    fn difference(&mut self, receipt: Receipt) -> Receiver<Result<String, String>>;
 }

@@ -1,6 +1,8 @@
 //! Rows of text as every pane shows them: harmless, in inks, as wide as there is room.
 
-use crate::ui::style::Ink;
+use crate::ui::diff;
+use crate::ui::markdown::Markdown;
+use crate::ui::style::{Glyphs, Ink};
 use crate::ui::text::{harmless, width, wrap};
 
 /// One row. Its text is harmless.
@@ -45,15 +47,32 @@ pub fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: usize) 
     rows
 }
 
+/// The largest place up to `most` where a text can be cut.
+pub fn boundary(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
+}
+
+/// The same for an agent's Markdown.
+pub fn markdown(first: &Row, rest: &Row, text: &str, glyphs: Glyphs, columns: usize) -> Vec<Row> {
+    let room = columns.saturating_sub(width(&first.text())).max(8);
+    let mut markdown = Markdown::new(glyphs);
+    let mut lines = Vec::new();
+    for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+        markdown.line(line.strip_suffix('\r').unwrap_or(line), room, &mut lines);
+    }
+    markdown.end(room, &mut lines);
+    let parts = lines.iter().flat_map(|line| line.split(room));
+    let rows = parts.enumerate().map(|(at, line)| {
+        let mut row = if at == 0 { first.clone() } else { rest.clone() };
+        row.spans.extend(line.parts().map(|(ink, text)| (ink, text.to_owned())));
+        row
+    });
+    rows.collect()
+}
+
 /// Lines of a difference, each in its ink.
 pub fn difference(text: &str, margin: &str) -> Vec<Row> {
-    let ink = |line: &str| match line.as_bytes().first() {
-        _ if line.starts_with("+++") || line.starts_with("---") => Ink::Strong,
-        Some(b'+') => Ink::Good,
-        Some(b'-') => Ink::Bad,
-        Some(b'@') => Ink::Agent,
-        _ => Ink::None,
-    };
+    let ink = |line: &str| diff::ink(line).unwrap_or(Ink::None);
     text.lines().map(|line| Row::new(Ink::Dim, margin).and(ink(line), line)).collect()
 }
 

@@ -1,8 +1,10 @@
 //! The layout: what stands where, from 40 columns to 300.
 
+use std::time::Duration;
+
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
-use ratatui_core::style::Style;
+use ratatui_core::style::{Modifier, Style};
 
 use super::keys::KEYS;
 use super::panes::list::{money, short};
@@ -18,8 +20,17 @@ use crate::ui::history::Standing;
 use crate::ui::style::Ink;
 use crate::ui::text::{cut, harmless, width};
 
+/// The first and the last line, and what keys go to.
+const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
 /// From this width on, list and pane stand side by side.
 const SIDE_BY_SIDE: u16 = 72;
+
+/// From this width on, plan and tools stand beside the transcript.
+const WITH_PLAN: u16 = 130;
+
+/// From this silence on, it is told how long it lasts.
+const SILENT: Duration = Duration::from_secs(5);
 
 /// Draws everything; where the cursor is, when a line is being written.
 pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
@@ -49,11 +60,13 @@ pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Positi
         draw_list(state, list, buffer);
     }
     state.areas.tabs.clear();
-    state.areas.pane = Rect::ZERO;
+    (state.areas.pane, state.areas.beside) = (Rect::ZERO, 0);
     if pane.width > 0 {
         let [tabs, content] = [Rect { height: 1, ..pane }, Rect { y: pane.y + 1, height: pane.height - 1, ..pane }];
         state.areas.pane = content;
-        let beside = state.side_columns();
+        let has_side = state.pane == Pane::Transcript && area.width >= WITH_PLAN;
+        let beside = if has_side { (area.width / 5).clamp(30, 50) } else { 0 };
+        state.areas.beside = beside;
         draw_tabs(state, tabs, buffer);
         if state.help {
             let mut rows = state.help_rows(usize::from(content.width));
@@ -90,13 +103,23 @@ fn rows_of(area: Rect) -> [Rect; 3] {
 struct Look<'a> {
     theme: &'a Theme,
     query: Option<&'a Query>,
-    /// Whether the row is pointed at, and whether its pane takes the keys.
-    cursor: Option<bool>,
+    pointed: Pointed,
+}
+
+/// Whether a row is pointed at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pointed {
+    /// It is, and keys go there.
+    Here,
+    /// It is, but keys go elsewhere.
+    Elsewhere,
+    /// It is not.
+    Not,
 }
 
 impl<'a> Look<'a> {
     const fn plain(theme: &'a Theme) -> Self {
-        Self { theme, query: None, cursor: None }
+        Self { theme, query: None, pointed: Pointed::Not }
     }
 }
 
@@ -109,7 +132,12 @@ fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &Look) {
     let mut room = usize::from(area.width);
     for (ink, text) in &row.spans {
         let style = look.theme.style(*ink);
-        let style = look.cursor.map_or(style, |front| look.theme.selected(style, front));
+        let style = match look.pointed {
+            // Without its colour: reversed, that would be a patch of it.
+            Pointed::Here => Style { fg: None, ..style }.patch(REVERSED),
+            Pointed::Elsewhere => style.add_modifier(Modifier::BOLD),
+            Pointed::Not => style,
+        };
         let mut start = 0;
         let mut piece = |text: &str, style: Style| {
             let (next, _) = buffer.set_stringn(x, y, text, room, style);
@@ -123,9 +151,9 @@ fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &Look) {
         }
         piece(&text[start..], style);
     }
-    if let Some(true) = look.cursor {
+    if look.pointed == Pointed::Here {
         let rest = Rect { x, y, width: u16::try_from(room).unwrap_or(0), height: 1 };
-        buffer.set_style(rest, look.theme.selected(Style::new(), true));
+        buffer.set_style(rest, REVERSED);
     }
 }
 
@@ -136,12 +164,15 @@ fn draw_list(state: &mut State, area: Rect, buffer: &mut Buffer) {
         scroll.height = height;
         scroll.show(&mut state.list(0));
     }
-    let front = state.front == Side::List;
     let mut list = state.list(usize::from(area.width));
     for (line, place) in (0..).zip(scroll.window(&mut list)) {
-        let cursor = (place.row == state.selected).then_some(front);
+        let pointed = match (place.row == state.selected, state.front) {
+            (true, Side::List) => Pointed::Here,
+            (true, Side::Pane) => Pointed::Elsewhere,
+            (false, _) => Pointed::Not,
+        };
         let row = list.row(place.page, place.row);
-        put(buffer, area, line, &row, &Look { cursor, ..Look::plain(&state.theme) });
+        put(buffer, area, line, &row, &Look { pointed, ..Look::plain(&state.theme) });
     }
     state.list_scroll = scroll;
 }
@@ -156,9 +187,9 @@ fn draw_tabs(state: &mut State, area: Rect, buffer: &mut Buffer) {
         // Where there is no room, only the pane in front says its name.
         let name = if fits || is_shown { name } else { (pane.number() + 1).to_string() };
         let style = state.theme.style(if is_shown { Ink::Strong } else { Ink::Dim });
-        let style = if is_shown { state.theme.selected(style, true) } else { style };
+        let style = if is_shown { style.patch(REVERSED) } else { style };
         let left = usize::from(area.right().saturating_sub(x));
-        let (next, _) = buffer.set_stringn(x, area.y, &format!(" {name} "), left, style);
+        let (next, _) = buffer.set_stringn(x, area.y, format!(" {name} "), left, style);
         state.areas.tabs.push((Rect { x, y: area.y, width: next - x, height: 1 }, pane));
         x = next;
     }
@@ -179,16 +210,16 @@ fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
         _ => {}
     }
     if state.follow {
-        state.to_the_end();
+        state.show_newest();
     }
     let (theme, query) = (state.theme, state.query.clone());
     let front = state.front == Side::Pane;
     state.scroll_pane(|scroll, pages| {
         for (line, place) in (0..).zip(scroll.in_sight(pages)) {
             let row = pages.row(place.page, place.row);
-            let cursor = (place == scroll.cursor && front).then_some(true);
+            let pointed = if place == scroll.cursor && front { Pointed::Here } else { Pointed::Not };
             let query = (!query.is_empty()).then_some(&query);
-            put(buffer, Rect { width: columns, ..area }, line, &row, &Look { theme: &theme, query, cursor });
+            put(buffer, Rect { width: columns, ..area }, line, &row, &Look { theme: &theme, query, pointed });
         }
         thumb(scroll, pages, Rect { x: area.x + columns, width: 1, ..area }, &theme, buffer);
     });
@@ -260,9 +291,14 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
         parts.push((4, harmless(hat)));
     }
     parts.extend(elapsed(state).map(|time| (2, time)));
+    let silent = state.heard.elapsed();
+    if state.running && index.wait.is_none() && !index.paused && silent >= SILENT {
+        parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
+    }
     let (tokens, cost) = index.spent();
     parts.extend(tokens.map(|tokens| (4, format!("{} tokens", short(tokens)))));
-    parts.extend(cost.map(|cost| (3, money(cost))));
+    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", money(most)));
+    parts.extend(cost.map(|cost| (3, format!("{}{most}", money(cost)))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);
@@ -272,9 +308,9 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
         }
         parts.retain(|(priority, _)| *priority != least);
     };
-    buffer.set_style(area, state.theme.edge());
+    buffer.set_style(area, REVERSED);
     let line = cut(&line, usize::from(area.width).saturating_sub(2));
-    buffer.set_stringn(area.x + 1, area.y, &line, usize::from(area.width) - 1, state.theme.edge());
+    buffer.set_stringn(area.x + 1, area.y, &line, usize::from(area.width) - 1, REVERSED);
 }
 
 fn standing(state: &State) -> String {
@@ -291,20 +327,18 @@ fn standing(state: &State) -> String {
 
 fn elapsed(state: &State) -> Option<String> {
     let started = state.index.run.started?;
-    let milliseconds = match &state.index.end {
-        Some(end) => end.duration_ms,
-        None => {
-            let until = if state.running { state.now } else { state.index.newest? };
-            u64::try_from((until.as_millisecond() - started.as_millisecond()).max(0) / 1000 * 1000).ok()?
-        }
-    };
-    Some(figures::duration(milliseconds))
+    if let Some(end) = &state.index.end {
+        return Some(figures::duration(end.duration_ms));
+    }
+    let until = if state.running { state.now } else { state.index.newest? };
+    let passed = (until.as_millisecond() - started.as_millisecond()).max(0) / 1000 * 1000;
+    u64::try_from(passed).ok().map(figures::duration)
 }
 
 /// The last line: a question, a message, or the keys.
 fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let columns = usize::from(area.width);
-    let style = state.theme.edge();
+    let style = REVERSED;
     buffer.set_style(area, style);
     if let Some(input) = &state.input {
         let words = input.question.words();
@@ -329,6 +363,8 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         format!("searching, {} %  Esc ends it", state.searched)
     } else if state.index.percent() < 99 && state.index.known() > 0 {
         format!("reading the journal, {} %", state.index.percent())
+    } else if let Some(wait) = state.index.wait.as_ref().filter(|_| state.running) {
+        format!("waiting: {}  r waits no longer", harmless(&wait.reason))
     } else if let Some(question) = question(state) {
         format!("it asks: {}  a answers", harmless(&question.replace('\n', " ")))
     } else {

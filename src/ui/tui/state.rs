@@ -47,11 +47,14 @@ pub struct Areas {
     pub list: Rect,
     /// The pane.
     pub pane: Rect,
+    /// How many columns plan and tools have beside the transcript.
+    pub beside: u16,
     /// The name of each pane.
     pub tabs: Vec<(Rect, Pane)>,
 }
 
 /// What a view is.
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact about the screen")]
 pub struct State {
     /// The run as far as it is known.
     pub index: Index,
@@ -102,6 +105,8 @@ pub struct State {
     /// Whether the run is under way.
     pub running: bool,
     asked: Option<Instant>,
+    /// When there was last something new.
+    pub heard: Instant,
     /// The time.
     pub now: Timestamp,
     /// True when the screen is not what it should be.
@@ -121,12 +126,12 @@ pub enum Work {
 
 impl State {
     /// A view of a run.
-    pub fn new(directory: RunDirectory, theme: Theme, hands: Box<dyn Hands>, owner: Owner) -> Self {
+    pub fn new(directory: RunDirectory, theme: &Theme, hands: Box<dyn Hands>, owner: Owner) -> Self {
         let index = Index::new(&directory.journal());
         Self {
             detail: Detail::of(0, &index),
             index,
-            theme,
+            theme: *theme,
             hands,
             directory,
             owner,
@@ -149,6 +154,7 @@ impl State {
             searched: 0,
             running: false,
             asked: None,
+            heard: Instant::now(),
             now: Timestamp::now(),
             changed: true,
             areas: Areas::default(),
@@ -162,12 +168,13 @@ impl State {
             Ok(Reach::Same) => {}
             Ok(reach) => {
                 self.changed = true;
+                self.heard = Instant::now();
                 if reach == Reach::More {
                     work = Work::Left;
                 }
                 if self.follow {
                     self.select(self.index.entries.len() - 1);
-                    self.to_the_end();
+                    self.show_newest();
                 }
             }
             Err(error) => self.tell(format!("cannot read the journal: {error}")),
@@ -206,7 +213,7 @@ impl State {
         }
         let needs = match self.pane {
             Pane::Plan | Pane::Tools | Pane::Files => true,
-            Pane::Transcript => self.areas.pane.width > 0 && self.side_columns() > 0,
+            Pane::Transcript => self.areas.beside > 0,
             _ => false,
         };
         let more = needs && self.detail.advance(&self.index, STEP);
@@ -227,7 +234,7 @@ impl State {
             } else if self.running && self.raw.measure() {
                 self.changed = true;
                 if self.follow {
-                    self.to_the_end();
+                    self.show_newest();
                 }
             }
         }
@@ -278,7 +285,7 @@ impl State {
     }
 
     /// Keeps the newest in sight.
-    pub fn to_the_end(&mut self) {
+    pub fn show_newest(&mut self) {
         match self.pane {
             Pane::Transcript | Pane::Tools | Pane::Events | Pane::Raw => {
                 self.scroll_pane(|scroll, pages| scroll.last(pages));
@@ -329,13 +336,6 @@ impl State {
     /// The help.
     pub fn help_rows(&self, columns: usize) -> Listing {
         Listing(help::rows(&self.theme, columns))
-    }
-
-    /// How many columns plan and tools take beside the transcript; none when there is no room.
-    pub fn side_columns(&self) -> u16 {
-        let width = self.areas.pane.width.max(1);
-        let all = width + self.areas.list.width;
-        if self.pane == Pane::Transcript && all >= 130 { (all / 5).clamp(30, 50) } else { 0 }
     }
 
     /// How the run stands.

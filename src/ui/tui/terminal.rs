@@ -94,17 +94,17 @@ impl Taken {
         write(if self.mouse { MOUSE } else { NO_MOUSE })?;
         Ok(self.mouse)
     }
-
-    /// Puts a text on the clipboard, where the terminal allows it.
-    pub fn copy(&mut self, text: &str) -> io::Result<()> {
-        crossterm::execute!(io::stdout(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
-    }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Puts a text on the clipboard, where the terminal allows it.
+pub fn copy(text: &str) -> io::Result<()> {
+    crossterm::execute!(io::stdout(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
 }
 
 /// Gives the terminal back, once. What cannot be written is of no use to anybody any more.

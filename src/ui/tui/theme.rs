@@ -64,22 +64,12 @@ impl Theme {
         }
     }
 
-    /// What is selected.
-    pub fn selected(&self, style: Style, is_in_front: bool) -> Style {
-        if is_in_front { style.add_modifier(Modifier::REVERSED) } else { style.add_modifier(Modifier::BOLD) }
-    }
-
     /// What was searched for.
     pub fn found(&self, style: Style) -> Style {
         match self.palette {
             Palette::Colour => style.fg(Color::Black).bg(Color::Yellow),
             Palette::Plain => style.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
         }
-    }
-
-    /// The first and the last line of the screen.
-    pub fn edge(&self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
     }
 }
 

@@ -8,6 +8,7 @@ use super::index::Index;
 use super::model::{Blocks, Kind};
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
+use super::search::Direction;
 use super::theme::Theme;
 use crate::journal::Record;
 
@@ -61,11 +62,6 @@ impl Transcript {
     /// The pages of an entry, as they are shown.
     pub fn of<'a>(&'a mut self, index: &'a Index, theme: &'a Theme, entry: usize) -> Entry<'a> {
         Entry { pages: index.pages_of(entry), transcript: self, index, theme }
-    }
-
-    /// How many pages are in memory.
-    pub fn kept(&self) -> usize {
-        self.read.len()
     }
 }
 
@@ -187,23 +183,22 @@ impl Entry<'_> {
     }
 
     /// The next tool before or behind a place.
-    pub fn next_tool(&mut self, place: Place, forward: bool) -> Option<Place> {
+    pub fn next_tool(&mut self, place: Place, direction: Direction) -> Option<Place> {
         let here = self.block_at(place).unwrap_or(0);
-        let pages: Vec<usize> = if forward {
-            (place.page..self.pages.end).collect()
-        } else {
-            (self.pages.start..=place.page).rev().collect()
+        let pages: Vec<usize> = match direction {
+            Direction::Forward => (place.page..self.pages.end).collect(),
+            Direction::Backward => (self.pages.start..=place.page).rev().collect(),
         };
         for page in pages {
             self.load(page);
             let Some(read) = self.transcript.read.get(&page) else { continue };
             let is_tool = |block: &usize| matches!(read.blocks.all[*block].kind, Kind::Tool(_));
             let mut range = 0..read.blocks.all.len();
-            let found = match (page == place.page, forward) {
-                (true, true) => (here + 1..range.end).find(is_tool),
-                (true, false) => (0..here.min(range.end)).rev().find(is_tool),
-                (false, true) => range.find(is_tool),
-                (false, false) => range.rev().find(is_tool),
+            let found = match (direction, page == place.page) {
+                (Direction::Forward, true) => (here + 1..range.end).find(is_tool),
+                (Direction::Forward, false) => range.find(is_tool),
+                (Direction::Backward, true) => (0..here.min(range.end)).rev().find(is_tool),
+                (Direction::Backward, false) => range.rev().find(is_tool),
             };
             if let Some(block) = found {
                 return Some(self.place_of(page, block));

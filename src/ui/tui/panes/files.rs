@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::super::detail::Detail;
 use super::super::index::Index;
-use super::super::orders::{Change, Hands};
-use super::super::rows::{Row, difference};
+use super::super::orders::Hands;
+use super::super::rows::{Row, boundary, difference};
 use super::super::theme::Theme;
 use crate::journal::Receipt;
 use crate::ui::figures;
@@ -44,12 +44,8 @@ impl Files {
     /// Asks about another entry, or again about the same one.
     pub fn ask(entry: usize, index: &Index, hands: &mut dyn Hands) -> Self {
         let receipt = index.receipt(entry);
-        let change = receipt.as_ref().map(|receipt| Change {
-            before: receipt.head_before.clone(),
-            after: receipt.head_after.clone(),
-            files: receipt.files.clone(),
-        });
-        let asked = change.filter(|change| change.before.is_some()).map(|change| hands.difference(change));
+        let changed = receipt.clone().filter(|receipt| !receipt.files.is_empty());
+        let asked = changed.map(|receipt| hands.difference(receipt));
         Self { entry, receipt, asked, ..Self::default() }
     }
 
@@ -66,7 +62,7 @@ impl Files {
             Err(TryRecvError::Disconnected) => Difference::Failed("git did not answer".to_owned()),
             Ok(Err(reason)) => Difference::Failed(reason),
             Ok(Ok(mut text)) => {
-                text.truncate(text.floor_char_boundary(LONGEST));
+                text.truncate(boundary(&text, LONGEST));
                 Difference::Known(by_file(&text))
             }
         };

@@ -71,12 +71,11 @@ impl Pages for List<'_> {
 fn outcome(entry: &Entry, running: bool, theme: &Theme) -> (&'static str, Ink) {
     match (&entry.ended, entry.said) {
         (None, _) if running => (theme.signs.running, Ink::Agent),
-        (None, _) => (theme.glyphs.unknown, Ink::Warn),
         (Some(ended), _) if !ended.success => (theme.glyphs.fail, Ink::Bad),
         (Some(ended), _) if ended.verified == Some(false) => (theme.glyphs.fail, Ink::Warn),
         (Some(_), Some(Said::Complete)) => ("*", Ink::Good),
-        (Some(_), Some(Said::NearMiss | Said::Other)) => (theme.glyphs.unknown, Ink::Warn),
         (Some(_), None) => (theme.glyphs.ok, Ink::Good),
+        (None, _) | (Some(_), Some(Said::NearMiss | Said::Other)) => (theme.glyphs.unknown, Ink::Warn),
     }
 }
 

@@ -1,0 +1,235 @@
+//! The figures: each is measured beside its baseline, in the same minute on the same machine.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::chart::Group;
+use crate::measure::{Cost, cost, finish, repeated};
+use crate::streams;
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub struct Size {
+    /// Starts of a program.
+    pub starts: u32,
+    /// Iterations of a loop.
+    pub iterations: u32,
+    /// Bytes of a stream for each dialect.
+    pub stream: usize,
+    /// Bytes of a large output, and of a long line.
+    pub large: u64,
+    /// Loops at once.
+    pub loops: u32,
+}
+
+/// One line of the table.
+pub struct Figure {
+    /// What is done.
+    pub what: String,
+    /// What ralph takes.
+    pub ralph: String,
+    /// What the baseline takes.
+    pub baseline: String,
+}
+
+/// The binary and a place to work in.
+pub struct Bench {
+    /// The program.
+    pub ralph: PathBuf,
+    /// Scratch.
+    pub place: PathBuf,
+    /// How much.
+    pub size: Size,
+}
+
+fn ms(duration: Duration, count: u32) -> f64 {
+    duration.as_secs_f64() * 1000.0 / f64::from(count)
+}
+
+fn mib(kib: u64) -> String {
+    format!("{:.1} MiB", kib as f64 / 1024.0)
+}
+
+impl Bench {
+    /// `ralph` in a fresh directory.
+    fn run(&self, name: &str, words: &[&str]) -> io::Result<Command> {
+        let directory = self.place.join(name);
+        fs::create_dir_all(&directory)?;
+        let mut command = Command::new(&self.ralph);
+        command.args(words).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(command)
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).current_dir(&self.place).stdout(Stdio::null());
+        command
+    }
+
+    /// Everything but the dialects.
+    pub fn all(&self) -> io::Result<Vec<Figure>> {
+        let mut figures = vec![self.start_up()?, self.iteration()?];
+        figures.extend(self.large()?);
+        figures.push(self.many_loops()?);
+        figures.push(self.wrapper()?);
+        Ok(figures)
+    }
+
+    fn start_up(&self) -> io::Result<Figure> {
+        let count = self.size.starts;
+        let nothing = repeated(count, || Command::new("true"))?;
+        let ralph = repeated(count, || {
+            let mut command = Command::new(&self.ralph);
+            command.arg("--version").stdout(Stdio::null());
+            command
+        })?;
+        Ok(Figure {
+            what: format!("start-up, mean of {count}"),
+            ralph: format!("{:.1} ms, {}", ms(ralph.wall, count), mib(ralph.peak)),
+            baseline: format!("`true`: {:.1} ms", ms(nothing.wall, count)),
+        })
+    }
+
+    fn iteration(&self) -> io::Result<Figure> {
+        let count = self.size.iterations;
+        let number = count.to_string();
+        let agent = ["run", "do it", "--agent-cmd", "echo word", "--no-progress", "0", "-n"];
+        // It ends with code 5, the limit, so a shell makes that a success.
+        let words = agent.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        fs::create_dir_all(self.place.join("iterations"))?;
+        let ralph =
+            cost(&mut self.shell(&format!("cd iterations; '{}' {words} {number} || true", self.ralph.display())))?;
+        let bare = cost(
+            &mut self.shell(&format!("for i in $(seq {count}); do echo 'do it' | sh -c 'echo word' >> bare.log; done")),
+        )?;
+        Ok(Figure {
+            what: format!(
+                "an iteration whose agent prints a word, mean of {count}: journal, raw files, git state, view"
+            ),
+            ralph: format!("{:.1} ms, {:.1} ms CPU", ms(ralph.wall, count), ms(ralph.cpu, count)),
+            baseline: format!("a bash loop: {:.1} ms, {:.1} ms CPU", ms(bare.wall, count), ms(bare.cpu, count)),
+        })
+    }
+
+    /// A whole run with a large output, and with one long line; then its journal again.
+    fn large(&self) -> io::Result<Vec<Figure>> {
+        let file = streams::file(&self.place, "claude", 50_000_000)?;
+        let times = (self.size.large / fs::metadata(&file)?.len()).max(1);
+        let bytes = times * fs::metadata(&file)?.len();
+        let script = self.place.join("large.sh");
+        fs::write(&script, format!("for i in $(seq {times}); do cat '{}'; done\n", file.display()))?;
+        let agent = format!("sh {}", script.display());
+        let run = self.looped("large", &["--agent-cmd", &agent, "--transcript", "claude"])?;
+        let cat = cost(&mut self.shell("sh large.sh | cat"))?;
+        let mut figures = vec![Figure {
+            what: format!("a run whose agent prints {:.1} GB of stream-json", bytes as f64 / 1e9),
+            ralph: format!("{:.0} MB/s, peak {}", run.rate(bytes), mib(run.peak)),
+            baseline: format!("`cat`: {:.0} MB/s", cat.rate(bytes)),
+        }];
+        let replay = cost(&mut self.run("large", &["replay", "--output", "json"])?)?;
+        figures.push(Figure {
+            what: "`ralph replay` of that run".to_owned(),
+            ralph: format!("{:.1} s, peak {}", replay.wall.as_secs_f64(), mib(replay.peak)),
+            baseline: String::new(),
+        });
+        fs::remove_dir_all(self.place.join("large"))?;
+        let long = self.size.large;
+        let line = format!("head -c {long} /dev/zero | tr '\\0' x; echo");
+        fs::write(self.place.join("long.sh"), &line)?;
+        let agent = format!("sh {}", self.place.join("long.sh").display());
+        let run = self.looped("long", &["--agent-cmd", &agent])?;
+        let cat = cost(&mut self.shell("sh long.sh | cat"))?;
+        fs::remove_dir_all(self.place.join("long"))?;
+        figures.push(Figure {
+            what: format!("a run whose agent prints one line of {:.1} GB", long as f64 / 1e9),
+            ralph: format!("{:.0} MB/s, peak {}", run.rate(long), mib(run.peak)),
+            baseline: format!("`cat`: {:.0} MB/s", cat.rate(long)),
+        });
+        Ok(figures)
+    }
+
+    /// One iteration in a directory; the limit of one iteration is no success, so a shell stands between.
+    fn looped(&self, name: &str, words: &[&str]) -> io::Result<Cost> {
+        let directory = self.place.join(name);
+        fs::create_dir_all(&directory)?;
+        let mut command = Command::new(&self.ralph);
+        command.args(["run", "do it", "-n", "1", "--completion", "x", "--output", "json"]).args(words);
+        command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let begun = Instant::now();
+        finish_any(command.spawn()?, begun)
+    }
+
+    fn many_loops(&self) -> io::Result<Figure> {
+        let count = self.size.loops;
+        let begun = Instant::now();
+        let mut children = Vec::new();
+        for at in 0..count {
+            let words = ["run", "do it", "--agent-cmd", "sleep 1", "-n", "3", "--no-progress", "0"];
+            children.push(self.run(&format!("loop-{at}"), &words)?.stdin(Stdio::null()).spawn()?);
+        }
+        let (mut cpu, mut peak) = (Duration::ZERO, 0);
+        for child in children {
+            let one = finish_any(child, begun)?;
+            cpu += one.cpu;
+            peak = peak.max(one.peak);
+        }
+        let wall = begun.elapsed();
+        let script = format!(
+            "for j in $(seq {count}); do (for i in 1 2 3; do echo 'do it' | sh -c 'sleep 1' >> bare-$j.log; done) & done; wait"
+        );
+        let bare = cost(&mut self.shell(&script))?;
+        Ok(Figure {
+            what: format!("{count} loops at once, three iterations of `sleep 1` each"),
+            ralph: format!("{:.1} s, {:.1} s CPU, each at most {}", wall.as_secs_f64(), cpu.as_secs_f64(), mib(peak)),
+            baseline: format!("bash loops: {:.1} s, {:.1} s CPU", bare.wall.as_secs_f64(), bare.cpu.as_secs_f64()),
+        })
+    }
+
+    fn wrapper(&self) -> io::Result<Figure> {
+        let file = streams::file(&self.place, "codex", self.size.stream)?;
+        let lines = fs::read(&file)?.iter().filter(|byte| **byte == b'\n').count();
+        let path = file.to_string_lossy().into_owned();
+        let ralph = cost(&mut self.run("wrapper", &["translate", "--from", "codex", "--to", "claude", &path])?)?;
+        let few = 300;
+        let script = format!(
+            "head -n {few} '{path}' | while read -r line; do printf '%s' \"$line\" | jq -c '{{type: .type}}'; done"
+        );
+        let jq = if has_jq() { Some(cost(&mut self.shell(&script))?) } else { None };
+        Ok(Figure {
+            what: "`translate --from codex --to claude`, lines a second".to_owned(),
+            ralph: format!("{:.0}", lines as f64 / ralph.wall.as_secs_f64()),
+            baseline: jq.map_or("`jq` is not installed".to_owned(), |jq| {
+                format!("a bash wrapper with a `jq` for each line: {:.0}", f64::from(few) / jq.wall.as_secs_f64())
+            }),
+        })
+    }
+
+    /// Megabytes a second for each dialect: `cat`, `jq -c`, ralph.
+    pub fn dialects(&self) -> io::Result<Vec<Group>> {
+        let mut groups = Vec::new();
+        for dialect in streams::DIALECTS {
+            let file = streams::file(&self.place, dialect, self.size.stream)?;
+            let bytes = fs::metadata(&file)?.len();
+            let path = file.to_string_lossy().into_owned();
+            let jq = if has_jq() { cost(&mut self.shell(&format!("jq -c . '{path}'")))?.rate(bytes) } else { 0.0 };
+            let cat = cost(&mut self.shell(&format!("cat '{path}' | cat")))?.rate(bytes);
+            let ralph = cost(&mut self.run("dialects", &["translate", "--from", dialect, &path])?)?.rate(bytes);
+            println!("{dialect:<9} cat {cat:>6.0}   jq -c {jq:>4.0}   ralph {ralph:>5.0} MB/s");
+            groups.push(Group { name: dialect.to_owned(), bars: vec![jq, ralph] });
+            fs::remove_file(file)?;
+        }
+        Ok(groups)
+    }
+}
+
+/// As `finish`, whatever the exit code says.
+fn finish_any(child: std::process::Child, begun: Instant) -> io::Result<Cost> {
+    finish(child, begun, crate::measure::Accept::AnyEnd)
+}
+
+fn has_jq() -> bool {
+    Path::new("/usr/bin/jq").exists() || Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_ok()
+}

@@ -1,0 +1,84 @@
+//! Instruction counts of the pure parts under callgrind: they do not depend on the load of the machine, so a change of them
+//! is a change of the program.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::streams;
+
+/// By how much a count may rise or fall: compilers and standard libraries move a little.
+const TOLERANCE: f64 = 0.10;
+
+/// As much of a stream as is read under callgrind.
+const BYTES: usize = 400_000;
+
+/// What the counts are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To see whether they have risen.
+    Compare,
+    /// To be what later ones are compared with.
+    Record,
+}
+
+/// Compares with what is recorded, or records. Gives what is out of bounds.
+pub fn run(ralph: &Path, place: &Path, purpose: Purpose) -> io::Result<Vec<String>> {
+    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !valgrind.is_ok_and(|status| status.success()) {
+        println!("skipped: `valgrind` is not installed");
+        return Ok(Vec::new());
+    }
+    let compiler = compiler()?;
+    let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.txt");
+    let recorded = fs::read_to_string(&store).unwrap_or_default();
+    if purpose == Purpose::Compare && recorded.lines().next() != Some(&format!("# {compiler}")) {
+        println!("skipped: the counts are those of another compiler; `bench/run --instructions --record` renews them");
+        return Ok(Vec::new());
+    }
+    let empty = place.join("empty");
+    fs::write(&empty, "")?;
+    let mut text = format!("# {compiler}\n");
+    let mut wrong = Vec::new();
+    for dialect in streams::DIALECTS {
+        let file = streams::file(place, dialect, BYTES)?;
+        let bytes = fs::metadata(&file)?.len();
+        let spent = count(ralph, dialect, &file, place)?.saturating_sub(count(ralph, dialect, &empty, place)?);
+        let each = spent as f64 / bytes as f64;
+        let _ = writeln!(text, "{dialect} {each:.2}");
+        let before = recorded.lines().find_map(|line| line.strip_prefix(dialect)?.trim().parse::<f64>().ok());
+        let change = before.map_or(0.0, |before| each / before - 1.0);
+        println!("{dialect:<9} {each:>6.2} instructions a byte, {:+.1} % against the record", change * 100.0);
+        if purpose == Purpose::Compare && change > TOLERANCE {
+            wrong.push(format!("{dialect}: {:.1} % more instructions than recorded", change * 100.0));
+        }
+    }
+    if purpose == Purpose::Record {
+        fs::write(store, text)?;
+    }
+    Ok(wrong)
+}
+
+fn count(ralph: &Path, dialect: &str, file: &Path, place: &Path) -> io::Result<u64> {
+    let out: PathBuf = place.join("callgrind.out");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", &format!("--callgrind-out-file={}", out.display())])
+        .arg(ralph)
+        .args(["translate", "--from", dialect])
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()?;
+    let text = fs::read_to_string(&out)?;
+    let total = text.lines().find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")));
+    let total = total.and_then(|total| total.trim().parse().ok());
+    total.ok_or_else(|| io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+fn compiler() -> io::Result<String> {
+    let said = Command::new("rustc").arg("--version").output()?;
+    Ok(format!("{}, {}", String::from_utf8_lossy(&said.stdout).trim(), std::env::consts::ARCH))
+}

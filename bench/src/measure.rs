@@ -1,0 +1,94 @@
+//! What a program costs: wall time, processor time, peak memory, read from `/proc` while it runs and when it has ended.
+//!
+//! No sampling of anything but the memory's high-water mark, which only rises.
+
+use std::fs;
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+/// What it cost.
+#[derive(Clone, Copy, Default)]
+pub struct Cost {
+    /// From start to end.
+    pub wall: Duration,
+    /// Of the program itself and of all that it waited for.
+    pub cpu: Duration,
+    /// The most resident memory of the program itself, in KiB.
+    pub peak: u64,
+}
+
+impl Cost {
+    /// Megabytes a second of wall time.
+    pub fn rate(&self, bytes: u64) -> f64 {
+        bytes as f64 / 1e6 / self.wall.as_secs_f64()
+    }
+}
+
+/// Runs it to its end.
+pub fn cost(command: &mut Command) -> io::Result<Cost> {
+    let begun = Instant::now();
+    let child = command.stdin(Stdio::null()).spawn()?;
+    finish(child, begun, Accept::Success)
+}
+
+/// Which end is a measurement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Accept {
+    /// Exit code 0.
+    Success,
+    /// Any exit code: the limit of iterations ends a run with 5.
+    AnyEnd,
+}
+
+/// Several times, one after the other: the sum of times, the highest peak.
+pub fn repeated(times: u32, mut command: impl FnMut() -> Command) -> io::Result<Cost> {
+    let mut sum = Cost::default();
+    for _ in 0..times {
+        let one = cost(&mut command())?;
+        sum = Cost { wall: sum.wall + one.wall, cpu: sum.cpu + one.cpu, peak: sum.peak.max(one.peak) };
+    }
+    Ok(sum)
+}
+
+/// Waits for a child that was started at `begun`.
+pub fn finish(mut child: Child, begun: Instant, accept: Accept) -> io::Result<Cost> {
+    let pid = child.id();
+    let mut peak = 0;
+    let mut pause = Duration::from_micros(200);
+    let waited = Pid::from_child(&child);
+    loop {
+        peak = peak.max(high_water(pid).unwrap_or(0));
+        let seen = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // It stays a zombie until its times have been read.
+        let ended = waitid(WaitId::Pid(waited), seen)?.is_some();
+        if ended {
+            break;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(5));
+    }
+    let wall = begun.elapsed();
+    let cpu = times(pid).unwrap_or_default();
+    let status = child.wait()?;
+    if accept == Accept::Success && !status.success() {
+        return Err(io::Error::other(format!("a measured program ended with {status}")));
+    }
+    Ok(Cost { wall, cpu, peak })
+}
+
+fn high_water(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// User and system time, with that of children that were waited for; a hundredth of a second is the unit.
+fn times(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * 10))
+}

@@ -1,0 +1,169 @@
+//! A real consumer: Anthropic's own client for Claude's stream-json, led to ralph by a link called `AGENT-as-claude`.
+//!
+//! It sees what any tool sees that can only drive Claude Code; nothing here is read by ralph's own code.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fake_model::{Bounds, Scenario, Server};
+use ralph::process::Invocation;
+use serde_json::Value;
+
+use crate::clis::Cli;
+use crate::install::{Version, install};
+use crate::processes;
+use crate::stage::{Problem, Stage, said};
+use crate::trial::Place;
+
+const SCRIPT: &str = "
+turns:
+  - text: I write a file.
+    calls: [{write_file: {path: hello.txt, content: \"hello\\n\"}}]
+  - text: The file is written.
+";
+
+/// Plays the demo agent, and the real CLIs that are given, through the client.
+pub fn run(clis: &[Cli]) -> Result<(), Problem> {
+    let stage = Stage::open()?;
+    let ralph = Stage::ralph()?;
+    let python = client(&stage)?;
+    let mut wrong = Vec::new();
+    let place = Place::fresh(&stage, "sdk-demo")?;
+    let environment = vec![("PATH".to_owned(), Stage::path(Path::new("/usr/bin")).to_string_lossy().into_owned())];
+    let messages = ask(&python, &link(&stage, &ralph, "demo")?, &place, environment)?;
+    wrong.extend(faults("demo", &messages, "mended"));
+    for cli in clis {
+        let installed = install(&stage, cli, Version::Pinned)?;
+        let place = Place::fresh(&stage, &format!("sdk-{}", cli.agent))?;
+        let script = Scenario::parse(SCRIPT).map_err(Problem::Wrong)?;
+        let server = Server::start(script, &place.work, Bounds::default(), 0)?;
+        cli.settle(&place.home, &server.address(), None)?;
+        let mut environment = cli.variables(&place.home, &server.address());
+        environment.push(("PATH".to_owned(), Stage::path(&installed.programs).to_string_lossy().into_owned()));
+        let messages = ask(&python, &link(&stage, &ralph, &cli.agent)?, &place, environment)?;
+        wrong.extend(faults(&cli.agent, &messages, "The file is written."));
+        if std::fs::read_to_string(place.work.join("hello.txt")).ok().as_deref() != Some("hello\n") {
+            wrong.push(format!("{}: the file was not written", cli.agent));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Problem::Wrong(wrong.join("\n       "))) }
+}
+
+/// A Python that has the client, in an environment of its own.
+fn client(stage: &Stage) -> Result<PathBuf, Problem> {
+    let place = stage.place.join("python");
+    let wanted = include_str!("../requirements.txt");
+    let (python, done) = (place.join("bin/python"), place.join("installed.txt"));
+    if std::fs::read_to_string(&done).ok().as_deref() == Some(wanted) {
+        return Ok(python);
+    }
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("requirements.txt");
+    println!("installing the client with pip");
+    let run = |program: &Path, words: &[&str]| {
+        let call =
+            Invocation { args: words.iter().map(Into::into).collect(), ..Invocation::new(program, &stage.place) };
+        said(call, Duration::from_secs(400)).map_err(|why| Problem::Unavailable(format!("no client: {why}")))
+    };
+    run(Path::new("python3"), &["-m", "venv", &place.to_string_lossy()])?;
+    run(&python, &["-m", "pip", "install", "--quiet", "--requirement", &manifest.to_string_lossy()])?;
+    std::fs::write(&done, wanted)?;
+    Ok(python)
+}
+
+/// A link whose name says which agent plays Claude.
+fn link(stage: &Stage, ralph: &Path, agent: &str) -> Result<PathBuf, Problem> {
+    let place = stage.place.join("links");
+    std::fs::create_dir_all(&place)?;
+    let link = place.join(format!("{agent}-as-claude"));
+    if link.is_symlink() {
+        std::fs::remove_file(&link)?;
+    }
+    std::os::unix::fs::symlink(ralph, &link)?;
+    Ok(link)
+}
+
+/// The messages that the client yields, two minutes long at most.
+fn ask(python: &Path, link: &Path, place: &Place, environment: Vec<(String, String)>) -> Result<Vec<Value>, Problem> {
+    let (out, err) = (place.home.join("stdout"), place.home.join("stderr"));
+    let mark = processes::mark();
+    let mut child = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk.py"))
+        .arg(link)
+        .arg("Do what the script says.")
+        .current_dir(&place.work)
+        .env_clear()
+        .env("HOME", &place.home)
+        .env(processes::MARK, &mark)
+        .envs(environment)
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&out)?)
+        .stderr(std::fs::File::create(&err)?)
+        .spawn()?;
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if begun.elapsed() > Duration::from_secs(120) {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let left = processes::left(&mark, Duration::from_millis(500));
+    let complaint = std::fs::read_to_string(&err).unwrap_or_default();
+    let name = link.file_name().unwrap_or_default().to_string_lossy();
+    if !status.is_some_and(|status| status.success()) {
+        let last = complaint.lines().last().unwrap_or("it did not end");
+        return Err(Problem::Wrong(format!("{name}: the client failed: {last}")));
+    }
+    if !left.is_empty() {
+        return Err(Problem::Wrong(format!("{name}: left behind: {}", left.join(", "))));
+    }
+    let text = std::fs::read_to_string(&out).unwrap_or_default();
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+/// What a consumer would miss.
+fn faults(agent: &str, messages: &[Value], words: &str) -> Vec<String> {
+    let blocks = |class: &str| -> Vec<&Value> {
+        let contents = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        contents.filter(|block| block["class"] == class).collect()
+    };
+    let (texts, calls, results) = (blocks("TextBlock"), blocks("ToolUseBlock"), blocks("ToolResultBlock"));
+    let mut wrong = Vec::new();
+    let mut unless = |good: bool, why: &str| {
+        if !good {
+            wrong.push(format!("{agent}: {why}"));
+        }
+    };
+    unless(
+        messages.iter().any(|message| message["class"] == "SystemMessage" && message["subtype"] == "init"),
+        "no first message",
+    );
+    unless(texts.iter().any(|block| block["text"].as_str().is_some_and(|text| text.contains(words))), "no words");
+    unless(!calls.is_empty(), "no tool was used");
+    unless(
+        calls.iter().all(|call| results.iter().any(|result| result["tool_use_id"] == call["id"])),
+        "a tool has no result",
+    );
+    let result = messages.last().filter(|message| message["class"] == "ResultMessage");
+    unless(result.is_some(), "the last message is no result");
+    if let Some(result) = result {
+        unless(result["is_error"] == false, "the result is an error");
+        unless(result["session_id"].as_str().is_some_and(|id| !id.is_empty()), "the result has no session");
+        unless(result["usage"]["output_tokens"].as_u64() > Some(0), "the result has no usage");
+        unless(result["result"].as_str().is_some_and(|text| text.contains(words)), "the result has no words");
+    }
+    println!(
+        "{agent}: {} messages, {} texts, {} tools, {} results: {}",
+        messages.len(),
+        texts.len(),
+        calls.len(),
+        results.len(),
+        if wrong.is_empty() { "ok" } else { "WRONG" }
+    );
+    wrong
+}

@@ -1,0 +1,113 @@
+//! The terminal is given back as it was, whatever ends the view.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+
+use ralph::journal::{Outcome, Receipt};
+use ralph::ui::tui::{Hands, Options, Order, Owner, Remote, show};
+use ralph::ui::{Glyphs, Palette};
+use rustix::process::Signal;
+
+use super::history::{History, rich, run_of};
+use super::pty::Screen;
+
+pub fn ralph(history: &History, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
+    for name in ["NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "COLUMNS"] {
+        command.env_remove(name);
+    }
+    command.args(args).current_dir(history.workspace());
+    command
+}
+
+#[test]
+fn leaving_gives_the_terminal_back() {
+    let mut history = rich();
+    history.over(Outcome::Complete, None);
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 80, 24);
+    screen.shows("report 3");
+    screen.seen(|seen| {
+        let screen = seen.parser.screen();
+        assert!(screen.alternate_screen() && screen.hide_cursor() && screen.bracketed_paste());
+        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::PressRelease);
+    });
+    screen.keys("q");
+    let (status, text) = screen.ends();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(text.trim(), "", "nothing is left behind");
+}
+
+#[test]
+fn unix_signals_end_it_and_the_terminal_is_as_it_was() {
+    for (signal, number) in [(Signal::TERM, libc::SIGTERM), (Signal::HUP, libc::SIGHUP), (Signal::INT, libc::SIGINT)] {
+        let mut history = rich();
+        history.flush();
+        let screen = Screen::start(ralph(&history, &["tui"]), 80, 24);
+        screen.shows("report 3");
+        screen.signal(signal);
+        let (status, _) = screen.ends();
+        assert_eq!(status.signal(), Some(number), "{status:?}");
+    }
+}
+
+/// Hands that a hint makes panic.
+struct Clumsy;
+
+impl Hands for Clumsy {
+    fn tell(&mut self, _: Order) -> Result<String, String> {
+        panic!("dropped it")
+    }
+
+    fn is_running(&mut self) -> bool {
+        true
+    }
+
+    fn interrupt(&mut self) {}
+
+    fn suspend(&mut self) {}
+
+    fn difference(&mut self, _: Receipt) -> Receiver<Result<String, String>> {
+        channel().1
+    }
+}
+
+const WORKSPACE: &str = "RALPH_TEST_PANIC_IN";
+
+/// Not a test: what `a_panic_gives_the_terminal_back` starts in a terminal.
+#[test]
+#[ignore = "started by another test"]
+fn panics_in_a_terminal() {
+    let Some(workspace) = std::env::var_os(WORKSPACE) else { return };
+    let directory = run_of(workspace.as_ref());
+    let (palette, glyphs, hands) = (Palette::Colour, Glyphs::UNICODE, Box::new(Clumsy));
+    let options = Options { directory, palette, glyphs, owner: Owner::Another, hands };
+    show(options, &Remote::default()).unwrap();
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    let mut history = rich();
+    history.flush();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "restore::panics_in_a_terminal", "--ignored", "--nocapture", "--test-threads", "1"]);
+    command.env(WORKSPACE, history.workspace());
+    let mut screen = Screen::start(command, 80, 24);
+    screen.shows("report 3");
+    screen.keys("p");
+    screen.until("the panic where it can be read", |text| text.contains("FAILED"));
+    let told = screen.seen(|seen| String::from_utf8_lossy(&seen.bytes).into_owned());
+    let (_, after) = told.rsplit_once("\u{1b}[?1049l").unwrap();
+    assert!(after.contains("dropped it"), "{after}");
+    assert_eq!(screen.ends().0.code(), Some(101));
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_do() {
+    let mut history = rich();
+    history.flush();
+    let output = ralph(&history, &["tui"]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("`ralph tui` needs a terminal"), "{words}");
+}
