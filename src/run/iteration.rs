@@ -18,6 +18,7 @@ use crate::error::UserError;
 use crate::event::{Event, Stream};
 use crate::journal::{Fact, Raw, Receipt};
 use crate::process::{self, Clocks, Ended, Exit, Invocation, Output, Process, StopReason};
+use crate::signals::Signal;
 use crate::signals::promise::{Heard, Rule};
 use crate::transcript::{Context, Selected};
 
@@ -326,6 +327,10 @@ impl About {
         let receipt = &mut played.receipt;
         if self.silence == Silence::EndedTurn && receipt.success {
             "the agent was silent: its turn is over".clone_into(&mut receipt.ended);
+        }
+        // On its screen the prompt stands too, and the marker in it.
+        if self.silence != Silence::IsFailure && matches!(played.report.signal, Some(Signal::NearMiss { .. })) {
+            played.report.signal = None;
         }
         (receipt.agent, receipt.hat) = (self.agent, self.hat);
         (receipt.left_running, receipt.resumed) = (self.left_running, self.resumed);
