@@ -269,14 +269,14 @@ fn work_that_nobody_committed_is_shown_as_a_difference() {
     assert!(second.contains("-first\n+second") && second.contains("+new"), "{second}");
     assert!(says_of(&ran, &["diff", &id, "3"]).contains("no change"));
     let all = says_of(&ran, &["diff", &id]);
-    assert!(all.contains("+second") && !all.contains("first"), "{all}");
+    assert!(all.contains("# iteration 1\n") && all.contains("+second"), "{all}");
     assert_eq!(before, objects(), "the repository itself is not touched");
     // Without them the names are told.
     let script = Script::new().iteration(says(DONE).writes_file("a.txt", "first\n"));
-    let test = Test::new().repository().agent(script).file("ralph.yml", "journal: {keep_trees: false}\n");
+    let test = Test::new().repository().agent(script).file("ralph.yml", "journal: {keep_diffs: false}\n");
     let ran = test.run().complete();
     let run = run_directory(&ran.test.workspace()).unwrap();
-    assert!(!run.join("objects").exists());
+    assert!(!run.join("diffs").exists());
     let told = says_of(&ran, &["diff", run.file_name().unwrap().to_str().unwrap()]);
     assert!(told.contains("a.txt") && !told.contains("+first"), "{told}");
 }
@@ -377,4 +377,62 @@ fn files_of_a_run_are_kept_as_configured() {
         assert!(ran.test.ralph().output().unwrap().status.code().is_some());
     }
     assert_eq!(says_of(&ran, &["runs", "--ids"]).lines().count(), 2);
+}
+
+#[test]
+fn secrets_of_the_run_are_not_in_what_it_keeps_of_changes() {
+    let script = Script::new().iteration(says(DONE).writes_file("settings", "password=tangerine-moonbeam-77\n"));
+    let test = Test::new().repository().agent(script).env("MY_SERVICE_PASSWORD", "tangerine-moonbeam-77");
+    let ran = test.run().complete();
+    let run = run_directory(&ran.test.workspace()).unwrap();
+    assert!(!run.join("objects").exists(), "trees go with the run");
+    let kept = std::fs::read_to_string(run.join("diffs/1.patch")).unwrap();
+    assert!(kept.contains("+password=[redacted:MY_SERVICE_PASSWORD]"), "{kept}");
+    let mut export = ran.test.tool();
+    let page = export.env_remove("MY_SERVICE_PASSWORD").args(["export", "--to", "html"]).output().unwrap();
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(page.contains("password=[redacted") && !page.contains("tangerine"), "{page}");
+}
+
+#[test]
+fn looking_at_changes_runs_no_hook_and_blames_nobody_for_a_check() {
+    let script =
+        Script::new().iteration(says("One.").writes_file("a", "1\n")).iteration(says(DONE).writes_file("b", "2\n"));
+    let test = Test::new().repository().agent(script);
+    let hook = test.workspace().join(".git/hooks/post-index-change");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(&hook, "#!/bin/sh\necho ran >> hooked\n").unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = test.args(&["--verify", "date > made_by_verify; test -f b"]).run().complete();
+    assert!(!ran.test.workspace().join("hooked").exists());
+    let id = run_directory(&ran.test.workspace()).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(!says_of(&ran, &["diff", &id]).contains("made_by_verify"));
+}
+
+#[test]
+fn a_secret_in_the_configuration_does_not_stand_in_the_way_of_going_on() {
+    let script = || Script::new().iteration(says("One.")).iteration(says(DONE));
+    let config = "verify:\n  - {name: says, command: 'echo ghp_0123456789abcdefghijABCDEFGHIJ456789'}\n";
+    let ran = Test::new().agent(script()).file("ralph.yml", config).args(&["-n", "1"]).run().exits(5);
+    let told = ralph(&ran.test, &["resume", "-n", "3"]);
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+}
+
+#[test]
+fn a_copy_stays_out_of_git_and_is_no_way_to_other_files() {
+    let script = || Script::new().iteration(says(DONE).writes_file("a", "x").commits("all"));
+    let config = "journal: {events_file: .agent/events.jsonl}\n";
+    let ran = Test::new().repository().agent(script()).file(".agent/notes.md", "mine").file("ralph.yml", config).run();
+    let ran = ran.complete();
+    let committed = std::process::Command::new("git").args(["ls-files"]).current_dir(ran.test.workspace()).output();
+    let committed = String::from_utf8(committed.unwrap().stdout).unwrap();
+    assert!(committed.contains("notes.md") && !committed.contains("events.jsonl"), "{committed}");
+    let test = Test::new().agent(script()).file("ralph.yml", config).file(".agent/x", "").file("victim", "");
+    std::os::unix::fs::symlink(test.workspace().join("victim"), test.workspace().join(".agent/events.jsonl")).unwrap();
+    let ran = test.run().exits(2);
+    assert_eq!(std::fs::read(ran.test.workspace().join("victim")).unwrap(), b"");
+    let test = Test::new().agent(script()).file("ralph.yml", config).file(".agent/x", "");
+    let pipe = test.workspace().join(".agent/events.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    test.run().exits(2);
 }

@@ -426,6 +426,21 @@ fn a_question_is_answered_at_the_terminal() {
     let (ran, _) = terminal.wait();
     let ran = ran.complete();
     assert!(ran.heard(1).contains("a person answers your question: the blue one"), "{}", ran.heard(1));
+    // What was typed before it was asked is no answer.
+    let early = Script::new().counting().iteration(silent().sleeps(1500).says(question)).iteration(says(DONE));
+    let mut terminal = Test::new().agent(early).on_terminal(24, 80);
+    terminal.until("iteration 1");
+    terminal.types("rm -rf x\n");
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("red\n");
+    let (ran, _) = terminal.wait();
+    let ran = ran.complete();
+    assert!(ran.heard(1).contains("a person answers your question: red"), "{}", ran.heard(1));
+    // An answer is heard also where no iteration is left.
+    let mut terminal = Test::new().agent(script()).args(&["-n", "1"]).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("blue\n");
+    terminal.wait().0.complete();
     // Nobody there to ask, or nothing said.
     let mut terminal = Test::new().agent(script()).on_terminal(24, 80);
     terminal.until("answer (an empty line ends the run)");

@@ -1,6 +1,7 @@
 //! What an agent asks is answered where it is shown: a run that ended with a question goes on with what is typed here.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use super::resume;
 use super::showing::Show;
@@ -8,10 +9,14 @@ use crate::cli::history::Answer;
 use crate::cli::{Output, ViewLooks};
 use crate::error::UserError;
 use crate::journal::{Outcome, RunDirectory, Summary};
+use crate::process;
+
+/// Who is there answers within this; `ralph answer` does later.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// The exit code of a run; asks the person at the terminal first when the agent wants to know something.
 pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
-    let here = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let here = std::io::stdout().is_terminal() && process::has_terminal();
     if code != Outcome::Human.exit_code() || show != Show::As(Output::Lines) || !here {
         return Ok(code);
     }
@@ -21,10 +26,10 @@ pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Resul
     let mut stdout = std::io::stdout();
     let _ = write!(stdout, "answer (an empty line ends the run): ");
     let _ = stdout.flush();
-    let mut words = String::new();
-    if std::io::stdin().read_line(&mut words).is_err() || words.trim().is_empty() {
+    let Some(words) = process::typed_line(PATIENCE).filter(|words| !words.trim().is_empty()) else {
+        let _ = writeln!(stdout, "\nlater: `ralph answer \"…\"`");
         return Ok(code);
-    }
+    };
     let words = vec![words.trim().to_owned()];
     resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, looks: looks.clone() })
 }

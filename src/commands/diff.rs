@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use super::find::{Here, print};
 use super::run::working_directory;
@@ -10,12 +9,8 @@ use super::runtime;
 use crate::cli::history::Diff;
 use crate::error::UserError;
 use crate::journal::{Receipt, RunDirectory};
-use crate::process::{self, Environment, Invocation, capture};
-use crate::run::shelf_environment;
+use crate::process;
 use crate::ui::harmless;
-
-/// Longer differences are cut, and that is said.
-const LONGEST: usize = 64 * 1024 * 1024;
 
 /// Shows the difference.
 pub fn run(args: &Diff) -> Result<u8, UserError> {
@@ -38,17 +33,18 @@ pub fn run(args: &Diff) -> Result<u8, UserError> {
 
 /// What iterations changed: in full where the run kept it, else what was committed, and the names of the rest.
 pub fn of(run: &RunDirectory, receipts: &[&Receipt]) -> Result<String, UserError> {
-    if let Some(text) = kept(run, receipts)? {
+    if let Some(text) = kept(run, receipts) {
         return Ok(text);
     }
     let before = receipts.iter().find_map(|receipt| receipt.head_before.as_deref());
     let after = receipts.iter().rev().find_map(|receipt| receipt.head_after.as_deref());
     let (Some(before), Some(after)) = (before, after) else {
-        return Ok(files(receipts, "what changed is not known in full, because the directory has no commits"));
+        return Ok(files(receipts, "what changed was not kept: there is no repository, or it was too much"));
     };
     let mut text = String::new();
     if before != after {
-        text += &git(&working_directory()?, &["diff", "--no-ext-diff", "--no-color", before, after], &[])?;
+        let form = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"];
+        text += &git(&working_directory()?, &[&form[..], &[before, after]].concat())?;
     }
     // Work that was not committed: only its names were kept.
     let committed = |file: &str| text.contains(&format!(" b/{file}\n"));
@@ -64,19 +60,17 @@ pub fn of(run: &RunDirectory, receipts: &[&Receipt]) -> Result<String, UserError
     Ok(text)
 }
 
-/// The difference between the trees that the run kept: committed or not. `None` when it kept none.
-fn kept(run: &RunDirectory, receipts: &[&Receipt]) -> Result<Option<String>, UserError> {
-    let before = receipts.first().and_then(|receipt| receipt.tree_before.as_deref());
-    let after = receipts.last().and_then(|receipt| receipt.tree_after.as_deref());
-    let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
-    if before == after {
-        return Ok(Some("no change\n".to_owned()));
+/// What the run itself kept of each iteration. `None` when it is not there for all that changed something.
+fn kept(run: &RunDirectory, receipts: &[&Receipt]) -> Option<String> {
+    let mut all = String::new();
+    for receipt in receipts.iter().filter(|receipt| receipt.progress != Some(false)) {
+        let text = std::fs::read_to_string(run.difference(receipt.iteration)).ok()?;
+        if receipts.len() > 1 && !text.is_empty() {
+            let _ = writeln!(all, "# iteration {}", receipt.iteration);
+        }
+        all.extend(text.lines().map(|line| harmless(line) + "\n"));
     }
-    let workspace = working_directory()?;
-    let objects = git(&workspace, &["rev-parse", "--path-format=absolute", "--git-path", "objects"], &[])?;
-    let environment = shelf_environment(&run.objects(), objects.trim_end(), None);
-    let text = git(&workspace, &["diff", "--no-ext-diff", "--no-color", before, after], &environment)?;
-    Ok(Some(text))
+    Some(if all.is_empty() { "no change\n".to_owned() } else { all })
 }
 
 /// The names of changed files.
@@ -91,25 +85,9 @@ fn files(receipts: &[&Receipt], why: &str) -> String {
 }
 
 /// Asks git. Lines are made harmless: a file may have anything in it.
-fn git(workspace: &Path, args: &[&str], environment: &[(String, String)]) -> Result<String, UserError> {
-    let set = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let invocation = Invocation {
-        args: args.iter().map(Into::into).collect(),
-        env: Environment { set, remove: Vec::new() },
-        ..Invocation::new("git", workspace)
-    };
-    let said = runtime()?
-        .block_on(capture(invocation, Duration::from_secs(60), LONGEST))
-        .map_err(|error| UserError::failed(format!("cannot ask git: {error}")))?;
-    if !said.success() {
-        let words = String::from_utf8_lossy(&said.stderr).trim().to_owned();
-        return Err(UserError::failed(format!("git cannot tell: {}", harmless(&words)))
-            .hint("the commits of that iteration may be gone"));
-    }
-    let mut text: String =
-        String::from_utf8_lossy(&said.stdout).lines().fold(String::new(), |text, line| text + &harmless(line) + "\n");
-    if said.cut {
-        text += "# the rest is too long to be shown\n";
-    }
-    Ok(text)
+fn git(workspace: &Path, args: &[&str]) -> Result<String, UserError> {
+    let said = runtime()?.block_on(crate::run::git(workspace, args)).ok_or_else(|| {
+        UserError::failed("git cannot tell what was committed").hint("the commits of that iteration may be gone")
+    })?;
+    Ok(String::from_utf8_lossy(&said).lines().fold(String::new(), |text, line| text + &harmless(line) + "\n"))
 }

@@ -17,7 +17,7 @@ use crate::error::{UserError, io_reason};
 use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
 use crate::process;
 use crate::run::notify::Notifier;
-use crate::run::{Keys, Memory, Observer, Plan, Recorder, run as run_loop};
+use crate::run::{Came, Interrupts, Keys, Memory, Observer, Plan, Recorder, git, run as run_loop};
 use crate::ui::Shown;
 use crate::ui::tui::Left;
 
@@ -88,6 +88,9 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
+        if let Some(path) = &self.keeping.events_file {
+            runtime()?.block_on(keep_out_of_git(&self.plan.workspace, path));
+        }
         let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
         let copy = copy.transpose().map_err(|error| {
             UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
@@ -110,13 +113,13 @@ impl Performance {
         let finished = runtime.block_on(run_loop(&plan, &directory, &mut recorder, memory));
         drop(recorder);
         let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
-        let mut warnings = Vec::new();
+        let wrong = Rc::into_inner(notifier).map(|notifier| runtime.block_on(told(notifier.into_inner())));
+        let wrong = wrong.into_iter().flatten().map(|message| format!("a notice did not arrive: {message}"));
+        let mut warnings: Vec<String> = wrong.collect();
         if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
             warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
         }
-        let wrong = Rc::into_inner(notifier).map(|notifier| runtime.block_on(notifier.into_inner().finish()));
-        warnings.extend(wrong.into_iter().flatten().map(|message| format!("a notice did not arrive: {message}")));
         if keeping.compress
             && let Err(error) = raw::pack(&directory.raw())
         {
@@ -141,6 +144,40 @@ impl Performance {
             (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
             (None, None) => converse::end(finished.outcome.exit_code(), &directory, show, looks),
         }
+    }
+}
+
+/// A file of ralph's in a directory of the user's must not be committed by an agent: git is told where only this clone knows.
+async fn keep_out_of_git(workspace: &Path, path: &Path) {
+    let name = path.to_string_lossy();
+    if git(workspace, &["check-ignore", "--quiet", "--no-index", "--", &name]).await.is_some() {
+        return;
+    }
+    let Some(told) = git(workspace, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"]).await
+    else {
+        return;
+    };
+    let prefix = git(workspace, &["rev-parse", "--show-prefix"]).await.unwrap_or_default();
+    let exclude = String::from_utf8_lossy(&told).trim_end().to_owned();
+    let line = format!("/{}{name}\n", String::from_utf8_lossy(&prefix).trim_end());
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(exclude);
+    // Without it everything works; the file is only seen.
+    let _ = file.and_then(|mut file| file.write_all(format!("# ralph's copy of events\n{line}").as_bytes()));
+}
+
+/// Waits for notices that are on their way. A Unix signal gives them up, and nothing else: the run is over.
+async fn told(notifier: Notifier) -> Vec<String> {
+    let Ok(mut interrupts) = Interrupts::listen() else { return notifier.finish().await };
+    let given_up = async {
+        loop {
+            if let Came::Interrupt(interrupt, _) = interrupts.next().await {
+                return vec![format!("given up after {}", interrupt.name())];
+            }
+        }
+    };
+    tokio::select! {
+        wrong = notifier.finish() => wrong,
+        given_up = given_up => given_up,
     }
 }
 

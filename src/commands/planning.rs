@@ -145,7 +145,7 @@ pub fn plan_from(
         plan_file: settings.plan_file.value.clone(),
         allowed_paths: settings.allowed_paths.value.clone(),
         events_file: settings.events_file.value.clone(),
-        keeps_trees: settings.keep_trees.value,
+        keeps_diffs: settings.keep_diffs.value,
         session: match settings.session.value {
             SessionChoice::Fresh => sessions::Policy::Fresh,
             SessionChoice::Resume => resuming(&settings, None),

@@ -35,7 +35,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
         UserError::failed(format!("cannot write to `{}`: {}", run.path.display(), io_reason(&error)))
     })?;
     let Answer { looks, tui, .. } = args;
-    self::run(&Resume {
+    let again = Resume {
         id: Some(run.id),
         max_iterations: None,
         max_time: None,
@@ -44,11 +44,25 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
         output: Output::Lines,
         tui,
         looks,
-    })
+    };
+    go_on(&again, Why::Answered)
+}
+
+/// Why a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// Somebody wants it to.
+    Asked,
+    /// Its question is answered.
+    Answered,
 }
 
 /// Goes on with a run.
 pub fn run(args: &Resume) -> Result<u8, UserError> {
+    go_on(args, Why::Asked)
+}
+
+fn go_on(args: &Resume, why: Why) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let show = Show::wanted(args.tui, args.output)?;
     process::protect(process::own_program());
@@ -79,7 +93,11 @@ pub fn run(args: &Resume) -> Result<u8, UserError> {
     let Planned { mut plan, settings, .. } = planned(args, &run, &summary, &workspace)?;
     needs_terminal_for_agent(plan.screen, show)?;
     let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
-    if memory.state.iterations >= most {
+    if memory.state.iterations >= most && why == Why::Answered {
+        // An answer must be heard.
+        memory.orders.max_iterations = Some(memory.state.iterations + 1);
+        plan.notices.push("one more iteration, for the answer".to_owned());
+    } else if memory.state.iterations >= most {
         return Err(UserError::usage(format!("the run `{}` has used up its {most} iterations", run.id)).hint(format!(
             "allow more: `ralph resume {} -n {}`",
             run.id,
@@ -154,6 +172,7 @@ fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Pat
     let kept = |name: &str| -> Result<Option<String>, UserError> {
         let Ok(text) = std::fs::read_to_string(run.path.join(name)) else { return Ok(None) };
         let text = redactor.restore(&text, |variable| std::env::var(variable).ok());
+        let text = if name == SETTINGS { with_todays_secrets(text, &redactor, workspace) } else { text };
         match text.find("[redacted:") {
             None => Ok(Some(text)),
             Some(at) => {
@@ -181,4 +200,19 @@ fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Pat
     again.max_time = args.max_time;
     again.max_cost = args.max_cost;
     plan_from(&again, flags(&again)?, file, workspace.to_owned(), Task::Known(prompt))
+}
+
+/// Secrets that stood in the configuration itself are put back from there, where it is plain which one is meant.
+fn with_todays_secrets(mut kept: String, redactor: &Redactor, workspace: &Path) -> String {
+    let today = config::find(workspace).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let words: std::collections::BTreeSet<&str> =
+        today.split(|character: char| character.is_whitespace() || "'\"`,[]{}".contains(character)).collect();
+    let secrets: Vec<(String, &str)> =
+        words.into_iter().filter_map(|word| redactor.text(word).map(|clean| (clean, word))).collect();
+    for (clean, word) in &secrets {
+        if secrets.iter().filter(|(other, _)| other == clean).count() == 1 {
+            kept = kept.replace(clean, word);
+        }
+    }
+    kept
 }

@@ -150,6 +150,8 @@ pub struct FullScreen {
     remote: Remote,
     over: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<Left>>,
+    /// The screen is given back; lines are printed instead.
+    left: Arc<AtomicBool>,
     in_a_hurry: bool,
 }
 
@@ -170,20 +172,34 @@ impl FullScreen {
             over: Arc::clone(&over),
         };
         let told = remote.clone();
+        let left = Arc::new(AtomicBool::new(false));
+        let given_back = Arc::clone(&left);
         let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
             // A screen that cannot be drawn does not leave the run without a view.
             let seen = tui::show(options, &told).unwrap_or(Seen { left: Left::Closed, from: 0 });
+            given_back.store(true, Ordering::SeqCst);
             lines.show(seen.from)?;
             Ok(seen.left)
         })?;
-        Ok(Self { remote, over, thread, in_a_hurry: false })
+        Ok(Self { remote, over, thread, left, in_a_hurry: false })
     }
 
     fn wait(self) -> Option<Left> {
         let start = Instant::now();
-        while self.in_a_hurry && !self.thread.is_finished() {
-            if start.elapsed() > GIVE_BACK {
+        let mut printing = None;
+        while !self.thread.is_finished() {
+            if self.in_a_hurry && start.elapsed() > GIVE_BACK {
                 return None;
+            }
+            // The screen cares about Unix signals as long as it has the terminal; whoever prints lines may be ended by them.
+            if self.left.load(Ordering::SeqCst) {
+                let since = *printing.get_or_insert_with(|| {
+                    process::restore_signals();
+                    Instant::now()
+                });
+                if since.elapsed() > LAST_LINES {
+                    return None;
+                }
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -42,7 +42,7 @@ hats: {builder: {triggers: [task.start, build.*], publishes: [done], instruction
 transcript: {command: 'my-filter \"a b\"'}
 limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
 notify: {on: [failed], command: 'my-bell \"a b\"', webhook: 'http://localhost/x', terminal: false}
-journal: {raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_trees: false}
+journal: {raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_diffs: false}
 adapters:
   codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], env: {A: 'on'}, partial: true}
   amp: {}

@@ -151,8 +151,8 @@ settings! {
     "journal.compress" compress: bool = true;
     /// How many runs are kept, the newest; older ones that are over are removed when a run ends. Unset: all.
     "journal.keep_runs" keep_runs: Option<u32> = None;
-    /// Whether work that nobody committed is kept with the run, so that `ralph diff` can show it. In a git repository, up to 64 MB an iteration; the repository itself is not touched.
-    "journal.keep_trees" keep_trees: bool = true;
+    /// Whether what each iteration changed is kept with the run, committed or not, without secrets: for `ralph diff` and the exported page. In a git repository, up to 64 MB an iteration; the repository itself is not touched.
+    "journal.keep_diffs" keep_diffs: bool = true;
     /// A file that gets a copy of what agents say and publish, as canonical events, one JSON object a line: such as `.agent/events.jsonl`. Unset: none.
     "journal.events_file" events_file: Option<PathBuf> = None;
 }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::disk::private;
@@ -17,16 +18,17 @@ pub struct EventsFile {
 }
 
 impl EventsFile {
-    /// Opens it; what is there stays. Its directory is made where it is missing, and keeps the file out of git.
+    /// Opens it; what is there stays. Its directory is made where it is missing.
     pub fn open(path: &Path) -> io::Result<Self> {
-        if let (Some(directory), Some(name)) = (path.parent(), path.file_name())
-            && !directory.as_os_str().is_empty()
-            && !directory.exists()
-        {
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory)?;
-            std::fs::write(directory.join(".gitignore"), format!(".gitignore\n{}\n", name.to_string_lossy()))?;
         }
-        let file = private().append(true).create(true).open(path)?;
+        // Nobody waits at the other end of a pipe, and nothing is written through a link that somebody laid.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = private().append(true).create(true).custom_flags(flags).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
+        }
         Ok(Self { file, line: Vec::new() })
     }
 

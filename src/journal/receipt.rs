@@ -73,12 +73,6 @@ pub struct Receipt {
     /// The branch when it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The working directory when it began, as a git tree in the run's own store.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree_before: Option<String>,
-    /// The same when it was over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree_after: Option<String>,
     /// Tools that were not permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,

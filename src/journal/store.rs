@@ -71,9 +71,9 @@ impl RunDirectory {
         RealDisk.replace(&self.path.join(name), clean.as_deref().unwrap_or(text).as_bytes())
     }
 
-    /// Where git trees of the working directory are.
-    pub fn objects(&self) -> PathBuf {
-        self.path.join("objects")
+    /// What an iteration changed.
+    pub fn difference(&self, iteration: u32) -> PathBuf {
+        self.path.join("diffs").join(format!("{iteration}.patch"))
     }
 
     /// Where the raw bytes are.

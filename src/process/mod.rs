@@ -37,7 +37,9 @@ pub use guardian::{guardian_main, protect};
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
 pub use keyboard::Keyboard;
 pub use lines::{Line, Lines, Part};
-pub use own::{die_by, own_program, restore_signals, suspend_self, take_signals, terminal_size};
+pub use own::{
+    die_by, has_terminal, own_program, restore_signals, suspend_self, take_signals, terminal_size, typed_line,
+};
 pub use private_file::PrivateFile;
 pub use resolve::ARGUMENT_LIMIT;
 pub use start_error::{StartError, TooLong};

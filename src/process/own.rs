@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -21,6 +22,29 @@ pub fn terminal_size() -> Size {
     match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => Size { rows: size.ws_row, columns: size.ws_col },
         _ => Size { rows: 24, columns: 80 },
+    }
+}
+
+/// True when standard input is a terminal, and this is its foreground program: in the background, reading would halt it.
+pub fn has_terminal() -> bool {
+    let input = rustix::stdio::stdin();
+    rustix::termios::isatty(input)
+        && rustix::termios::tcgetpgrp(input).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+/// A line that a person types from now on; `None` when nothing comes in time, or the terminal is gone.
+pub fn typed_line(patience: Duration) -> Option<String> {
+    let input = rustix::stdio::stdin();
+    // What was typed before the question is no answer to it.
+    let _ = rustix::termios::tcflush(input, rustix::termios::QueueSelector::IFlush);
+    let mut ready = [rustix::event::PollFd::new(&input, rustix::event::PollFlags::IN)];
+    let timeout = rustix::event::Timespec::try_from(patience).ok()?;
+    match rustix::event::poll(&mut ready, Some(&timeout)) {
+        Ok(1..) => {
+            let mut words = String::new();
+            std::io::stdin().read_line(&mut words).ok().filter(|length| *length > 0).map(|_| words)
+        }
+        _ => None,
     }
 }
 

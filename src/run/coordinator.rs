@@ -55,8 +55,10 @@ pub async fn run(
         words: String::new(),
         calls: Calls::default(),
         tree: Snapshot::default(),
-        shelf: if plan.keeps_trees { Shelf::of(&plan.workspace, directory).await } else { None },
-        kept_tree: None,
+        shelf: match plan.keeps_diffs {
+            true => Shelf::of(&plan.workspace, directory, plan.events_file.as_deref()).await,
+            false => None,
+        },
         first_tree: Snapshot::default(),
         question: None,
         contracts: Contracts::default(),
@@ -108,10 +110,8 @@ pub(super) struct Looping<'p> {
     pub(super) calls: Calls,
     /// The working directory as it was last seen.
     pub(super) tree: Snapshot,
-    /// Where the working directory is kept, for looking at it later.
+    /// Where the working directory is kept, for telling what changed.
     pub(super) shelf: Option<Shelf>,
-    /// The tree that was kept last.
-    pub(super) kept_tree: Option<String>,
     /// The working directory when the run began.
     pub(super) first_tree: Snapshot,
     /// What the agent asks a person.
@@ -159,8 +159,9 @@ impl Looping<'_> {
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
         self.tree = Snapshot::take(&self.plan.workspace, self.plan.events_file.as_deref()).await;
-        let tree = self.tree.clone();
-        self.keep_tree(&tree).await;
+        if let Some(shelf) = &mut self.shelf {
+            shelf.keep(self.tree.changed()).await;
+        }
         self.first_tree = self.memory.first_tree.clone().unwrap_or_else(|| self.tree.clone());
         if !self.plan.allowed_paths.is_empty() {
             self.memory.first_tree = Some(self.first_tree.clone());

@@ -239,7 +239,10 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
             Some(Signal::Replan { marker }) => {
                 (counted, finish(Outcome::Human, format!("the agent asks for another plan (`{marker}`)")))
             }
-            Some(Signal::Question { text }) => (counted, finish(Outcome::Human, format!("the agent asks: {text}"))),
+            Some(Signal::Question { text }) => {
+                let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                (counted, finish(Outcome::Human, format!("the agent asks: {first}")))
+            }
             Some(Signal::Blocked { reason }) => {
                 (counted, finish(Outcome::Human, format!("the agent is blocked: {reason}")))
             }

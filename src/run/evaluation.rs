@@ -53,11 +53,11 @@ impl Looping<'_> {
         let now = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
         let change = now.since(&self.tree).await;
         played.report.veto = self.veto(&now).await;
-        played.receipt.tree_before.clone_from(&self.kept_tree);
-        if change.moved != Some(false) {
-            self.keep_tree(&now).await;
+        if let Some(shelf) = self.shelf.as_mut().filter(|_| change.moved != Some(false))
+            && let Some(difference) = shelf.keep(now.changed()).await
+        {
+            recorder.difference(number, &String::from_utf8_lossy(&difference))?;
         }
-        played.receipt.tree_after.clone_from(&self.kept_tree);
         self.tree = now;
         if played.report.is_claim() && played.report.veto.is_none() && !plan.verify.is_empty() {
             let verified = if played.report.interrupted {
@@ -73,6 +73,9 @@ impl Looping<'_> {
                 recorder.fact(Fact::Verification { iteration: number, passed, checks })?;
                 // What the commands changed is not the agent's work.
                 self.tree = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
+                if let Some(shelf) = &mut self.shelf {
+                    shelf.keep(self.tree.changed()).await;
+                }
                 verified
             };
             played.report.interrupted |= verified.interrupted;
@@ -90,14 +93,6 @@ impl Looping<'_> {
         self.spend(played, recorder)?;
         self.substitute(&mut played.report, cast);
         Ok(())
-    }
-
-    /// Keeps the working directory as it is, where there is a shelf for it.
-    pub(super) async fn keep_tree(&mut self, now: &Snapshot) {
-        self.kept_tree = match &self.shelf {
-            Some(shelf) => shelf.keep(now.changed()).await,
-            None => None,
-        };
     }
 
     /// Keeps the session of the iteration; one that was refused is forgotten, and its failure costs nothing.

@@ -223,7 +223,13 @@ impl Iteration<'_> {
                     orders.take(command);
                 }
                 Next::Came(Came::Retry) => {}
-                Next::Came(Came::Suspend) => suspended += suspend(&mut process),
+                Next::Came(Came::Suspend) => {
+                    // The shell must find its terminal as it was.
+                    drop(handover.take());
+                    suspended += suspend(&mut process);
+                    handover = Handover::begin(self.screen, recorder);
+                    resized(&process, &mut reading);
+                }
                 Next::Came(Came::Resized) => resized(&process, &mut reading),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;

@@ -42,7 +42,6 @@ pub use plan::{Keys, LeftBehind, Plan, Screen, Worker};
 pub use progress::git;
 pub use recorder::{Observer, Recorder};
 pub use resume::memory_of;
-pub use shelf::environment as shelf_environment;
 
 use crate::error::exit_code;
 use crate::journal::Outcome;

@@ -188,7 +188,7 @@ async fn run(invocation: Invocation, name: String) -> Result<(), String> {
         Some(exit) if exit.success() => Ok(()),
         Some(_) => {
             let words = String::from_utf8_lossy(&said.stderr);
-            Err(format!("`{name}` failed: {}", words.lines().next_back().unwrap_or("it said nothing")))
+            Err(format!("`{name}` failed: {}", words.lines().next().unwrap_or("it said nothing")))
         }
         None => Err(format!("`{name}` was stopped after {} s", PATIENCE.as_secs())),
     }

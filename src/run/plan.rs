@@ -50,8 +50,8 @@ pub struct Plan {
     pub allowed_paths: Vec<String>,
     /// A file of ours that is no progress.
     pub events_file: Option<PathBuf>,
-    /// Whether the working directory of each iteration is kept, for looking at it later.
-    pub keeps_trees: bool,
+    /// Whether what each iteration changed is kept, for looking at it later.
+    pub keeps_diffs: bool,
     /// Whether sessions go on.
     pub session: sessions::Policy,
     /// Roles, when there are any.

@@ -20,7 +20,7 @@ const MOST_FILES: usize = 20_000;
 /// So much is read of changed files in all; beyond it they are known by size and time.
 const MOST_READ: u64 = 64 * 1024 * 1024;
 /// What is never progress: ralph's own directory, and where others keep what they can make again.
-const IGNORED: [&str; 5] = [".ralph", ".git", "node_modules", "target", ".agent/events.jsonl"];
+pub const IGNORED: [&str; 5] = [".ralph", ".git", "node_modules", "target", ".agent/events.jsonl"];
 
 /// How the working directory was at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ impl Snapshot {
     }
 
     /// Files that are different from the last commit.
-    pub fn changed(&self) -> impl Iterator<Item = PathBuf> {
+    pub fn changed(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.files.keys().map(|path| self.workspace.join(path))
     }
 
@@ -276,8 +276,10 @@ pub async fn git_with(directory: &Path, args: &[&str], more: &[(&str, &str)]) ->
     let set = set.map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let remove = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"].into_iter();
     let remove = remove.filter(|name| more.iter().all(|(set, _)| set != name)).map(str::to_owned).collect();
+    // Looking must not run code of the repository.
+    let quiet = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
     let invocation = Invocation {
-        args: args.iter().map(Into::into).collect(),
+        args: quiet.iter().chain(args).map(Into::into).collect(),
         env: Environment { set, remove },
         ..Invocation::new("git", directory)
     };

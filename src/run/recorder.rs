@@ -108,6 +108,15 @@ impl Recorder {
         self.directory.keep(&name, prompt, &self.redactor).map_err(|error| unrecorded(&error))
     }
 
+    /// Keeps what an iteration changed, behind what an earlier try of it did.
+    pub fn difference(&self, iteration: u32, text: &str) -> Result<(), UserError> {
+        let path = self.directory.difference(iteration);
+        path.parent().map_or(Ok(()), |parent| RealDisk.directory(parent)).map_err(|error| unrecorded(&error))?;
+        let before = std::fs::read_to_string(path).unwrap_or_default();
+        let name = format!("diffs/{iteration}.patch");
+        self.directory.keep(&name, &(before + text), &self.redactor).map_err(|error| unrecorded(&error))
+    }
+
     /// Makes sure that what is recorded survives a power cut.
     pub fn sync(&mut self) -> Result<(), UserError> {
         self.journal.sync().map_err(|error| unrecorded(&error))

@@ -1,11 +1,11 @@
 
-# Ids of the runs of this directory.
+# Ids of the runs of this directory, for the first word behind the command.
 _ralph_with_ids() {
     _ralph "$@"
     case "${COMP_WORDS[1]}" in
         @COMMANDS@)
-            if [[ $COMP_CWORD -ge 2 && ${COMP_WORDS[COMP_CWORD]} != -* ]]; then
-                COMPREPLY+=($(compgen -W "$("${COMP_WORDS[0]}" runs --ids 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+            if [[ $COMP_CWORD -eq 2 && ${COMP_WORDS[2]} != -* ]]; then
+                COMPREPLY+=($(compgen -W "$("${COMP_WORDS[0]}" runs --ids 2>/dev/null)" -- "${COMP_WORDS[2]}"))
             fi
             ;;
     esac

@@ -1,9 +1,9 @@
 
-# Ids of the runs of this directory.
+# Ids of the runs of this directory, for the first word behind the command.
 _ralph_with_ids() {
     case "${words[2]}" in
         @COMMANDS@)
-            if [[ "${words[CURRENT]}" != -* ]]; then
+            if (( CURRENT == 3 )) && [[ "${words[3]}" != -* ]]; then
                 local -a ids
                 ids=(${(f)"$("${words[1]}" runs --ids 2>/dev/null)"})
                 (( $#ids )) && compadd -V runs -a ids

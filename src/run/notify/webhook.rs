@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{PATIENCE, run};
-use crate::process::{Invocation, Stdin};
+use crate::process::{Invocation, PrivateFile, Stdin};
 
 /// The first line of an answer is never longer.
 const MOST_READ: usize = 4096;
@@ -81,10 +81,13 @@ async fn by_curl(address: &str, body: &[u8]) -> Result<(), String> {
     let mut invocation = Invocation::new("curl", "/");
     invocation.args =
         ["--silent", "--show-error", "--fail", "--output", "/dev/null", "--config", "-"].map(Into::into).into();
+    // A line of that input cannot be long.
+    let file =
+        PrivateFile::new(&std::env::temp_dir(), body).map_err(|error| format!("cannot write a file: {error}"))?;
     let config = format!(
         "url = {}\nheader = \"Content-Type: application/json\"\ndata-binary = {}\nmax-time = {}\n",
         quoted(address),
-        quoted(&String::from_utf8_lossy(body)),
+        quoted(&format!("@{}", file.path().display())),
         PATIENCE.as_secs()
     );
     invocation.stdin = Stdin::Bytes(config.into_bytes().into());

@@ -85,13 +85,17 @@ impl<W: Write> LineView<W> {
             }
             Fact::Interrupt { unix_signal, action } => self.system(&format!("{unix_signal}: {action}"), Ink::Warn),
             Fact::Notice { message } => self.system(message, Ink::Warn),
-            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, .. } => {
+            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, .. } => {
                 self.status.phase = Phase::Between;
                 self.herald_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = ending(*outcome);
                 self.paper.line("", Ink::None)?;
                 self.paper.rule(name, &clock(at), ink)?;
                 self.paper.line(&harmless(reason), ink)?;
+                // A question may have options.
+                for line in question.iter().flat_map(|question| question.lines().skip(1)) {
+                    self.paper.line(&harmless(line), ink)?;
+                }
                 let mut parts =
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
                 parts.extend(figures::usage(usage).iter().map(|part| harmless(part)));
