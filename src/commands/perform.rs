@@ -160,6 +160,9 @@ async fn keep_out_of_git(workspace: &Path, path: &Path) {
     let prefix = git(workspace, &["rev-parse", "--show-prefix"]).await.unwrap_or_default();
     let exclude = String::from_utf8_lossy(&told).trim_end().to_owned();
     let line = format!("/{}{name}\n", String::from_utf8_lossy(&prefix).trim_end());
+    if let Some(directory) = Path::new(&exclude).parent() {
+        let _ = std::fs::create_dir_all(directory);
+    }
     let file = std::fs::OpenOptions::new().append(true).create(true).open(exclude);
     // Without it everything works; the file is only seen.
     let _ = file.and_then(|mut file| file.write_all(format!("# ralph's copy of events\n{line}").as_bytes()));
