@@ -160,7 +160,6 @@ fn make(workspace: &Path, bytes: u64) -> PathBuf {
             terminal: None,
             interactive: false,
             display: false,
-            terminal: None,
         };
         journal.append(Body::Loop(start)).unwrap();
         for call in 0..5000 {

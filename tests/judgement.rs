@@ -108,6 +108,28 @@ fn a_real_repository_with_a_failing_test_is_mended_before_it_is_done() {
     assert_ne!(receipts[1]["head_before"], receipts[1]["head_after"]);
 }
 
+/// A crate of its own, with the real compiler as judge: first it does not compile, then a test fails, then both pass.
+#[test]
+fn a_real_crate_is_done_when_its_own_tests_say_so() {
+    let library = |body: &str| {
+        format!(
+            "pub fn double(number: u32) -> u32 {{ {body} }}\n#[test]\nfn doubles() {{ assert_eq!(double(4), 8); }}\n"
+        )
+    };
+    let config = "verify:\n  - {name: builds, command: 'rustc --crate-type lib lib.rs -o lib.rlib', timeout: 120s}\n  \
+                  - {name: tests, command: 'rustc --test lib.rs -o tests && ./tests', timeout: 120s}\n";
+    let script = Script::new()
+        .iteration(says(DONE).writes_file("lib.rs", library("number * ")))
+        .iteration(says(DONE).writes_file("lib.rs", library("number + 2")))
+        .iteration(says(DONE).writes_file("lib.rs", library("number * 2")));
+    let test = Test::new().file("lib.rs", "").file(".gitignore", "lib.rlib\ntests\n").repository();
+    let ran = test.agent(script).file("ralph.yml", config).run().complete().after_iterations(3);
+    assert!(ran.heard(1).contains("expected expression"), "{}", ran.heard(1));
+    assert!(ran.heard(2).contains("doubles") && ran.heard(2).contains("FAILED"), "{}", ran.heard(2));
+    let passed: Vec<_> = ran.facts("verification").iter().map(|fact| fact["passed"].clone()).collect();
+    assert_eq!(passed, [json!(false), json!(false), json!(true)]);
+}
+
 // What an agent says to a person.
 
 #[test]

@@ -172,16 +172,7 @@ impl Looping<'_> {
         }
         loop {
             if let Some((outcome, reason)) = self.ready(recorder, interrupts).await? {
-                let memory = self.remembered();
-                let verdict = "finish".to_owned();
-                recorder.fact(Fact::Decision {
-                    verdict,
-                    reason: reason.clone(),
-                    wait_ms: None,
-                    outcome: Some(outcome),
-                    memory,
-                })?;
-                return Ok((outcome, reason));
+                return self.settle(outcome, reason, recorder).map_err(Halt::Error);
             }
             self.read_prompt(recorder)?;
             // What an iteration is told must not be lost with a try that does not count.
@@ -222,6 +213,19 @@ impl Looping<'_> {
         }
     }
 
+    /// Writes down how the run ends.
+    fn settle(
+        &mut self,
+        outcome: Outcome,
+        reason: String,
+        recorder: &mut Recorder,
+    ) -> Result<(Outcome, String), UserError> {
+        let (verdict, memory) = ("finish".to_owned(), self.remembered());
+        let (outcome_told, reason_told) = (Some(outcome), reason.clone());
+        recorder.fact(Fact::Decision { verdict, reason: reason_told, wait_ms: None, outcome: outcome_told, memory })?;
+        Ok((outcome, reason))
+    }
+
     /// Does what was decided; the end of the run, when it is one.
     async fn follow(
         &mut self,
@@ -231,7 +235,6 @@ impl Looping<'_> {
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<Option<(Outcome, String)>, UserError> {
-        let memory = self.remembered();
         match verdict {
             Verdict::Finish { outcome, reason } => {
                 let reason = match outcome {
@@ -244,15 +247,7 @@ impl Looping<'_> {
                         _ => None,
                     };
                 }
-                let verdict = "finish".to_owned();
-                recorder.fact(Fact::Decision {
-                    verdict,
-                    reason: reason.clone(),
-                    wait_ms: None,
-                    outcome: Some(outcome),
-                    memory,
-                })?;
-                Ok(Some((outcome, reason)))
+                self.settle(outcome, reason, recorder).map(Some)
             }
             Verdict::Again { after, reason } => {
                 let class = report.failure.as_ref().map(|failure| failure.class);
@@ -260,6 +255,7 @@ impl Looping<'_> {
                 let after = if by_chance { jittered(after) } else { after };
                 let wait_ms = (!after.is_zero()).then(|| milliseconds(after));
                 let verdict = if after.is_zero() { "again" } else { "wait" }.to_owned();
+                let memory = self.remembered();
                 recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory })?;
                 recorder.sync()?;
                 self.wait(after, interrupts, recorder).await
