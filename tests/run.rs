@@ -311,8 +311,8 @@ fn the_time_limit_of_the_run_ends_it() {
 
 #[test]
 fn an_agent_that_draws_a_screen_is_shown_as_clean_text() {
-    let frames: String =
-        (1..30).map(|frame| format!("\u{1b}[2K\rworking {frame}\u{1b}[1B\r\u{1b}[2Kkeys\u{1b}[1A")).collect();
+    let frame = |number| format!("\u{1b}[2K\rworking {number}\u{1b}[1B\r\u{1b}[2Kkeys\u{1b}[1A");
+    let frames = (1..30).map(frame).collect::<Vec<_>>().concat();
     let drawn = format!(
         "\u{1b}[?25l\u{1b}[2J\u{1b}[H{frames}\r\u{1b}[JThe work is **done**.\r\n<promise>COMPLETE</promise>\r\n"
     );

@@ -170,11 +170,14 @@ fn screen(settings: &Settings) -> Screen {
 
 /// The clocks of one iteration. A person at the keys may be slow to begin.
 fn clocks(settings: &Settings) -> Clocks {
-    let (startup, idle) = match settings.mode.value {
-        RunMode::Interactive => (None, positive(settings.interactive_idle.value)),
-        RunMode::Autonomous => (positive(settings.startup_timeout.value), positive(settings.idle_timeout.value)),
-    };
-    Clocks { startup, idle, ..Clocks::default() }
+    match settings.mode.value {
+        RunMode::Interactive => Clocks { silence: positive(settings.interactive_idle.value), ..Clocks::default() },
+        RunMode::Autonomous => Clocks {
+            startup: positive(settings.startup_timeout.value),
+            idle: positive(settings.idle_timeout.value),
+            ..Clocks::default()
+        },
+    }
 }
 
 fn notify(settings: &Settings) -> Notify {

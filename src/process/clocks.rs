@@ -15,6 +15,8 @@ pub struct Clocks {
     pub startup: Option<Duration>,
     /// Between bytes, while the process tree uses no processor time either.
     pub idle: Option<Duration>,
+    /// Between bytes, whatever the process tree does: for a program that always shows that it works.
+    pub silence: Option<Duration>,
     /// For everything.
     pub total: Option<Duration>,
     /// From [`Process::turn_ended`](super::Process::turn_ended) to the end of the process.
@@ -28,6 +30,7 @@ impl Default for Clocks {
         Self {
             startup: None,
             idle: None,
+            silence: None,
             total: None,
             after_end: Duration::from_secs(5),
             drain: Duration::from_millis(200),
@@ -120,6 +123,11 @@ impl Watch {
         self.clocks.total = total;
     }
 
+    /// Somebody does something with it, which is no silence either.
+    pub fn touched(&mut self, now: Duration) {
+        self.alive = now;
+    }
+
     pub fn turn_ended(&mut self, now: Duration) {
         self.turn_ended.get_or_insert(now);
     }
@@ -128,7 +136,7 @@ impl Watch {
     pub fn deadline(&self) -> Option<Duration> {
         let startup = self.startup();
         let after_end = self.after_end();
-        [startup, self.idle().map(|idle| self.next_sample(idle)), self.clocks.total, after_end]
+        [startup, self.silence(), self.idle().map(|idle| self.next_sample(idle)), self.clocks.total, after_end]
             .into_iter()
             .flatten()
             .min()
@@ -143,6 +151,8 @@ impl Watch {
             Some(Due::Stop(StopReason::Total))
         } else if passed(self.startup()) {
             Some(Due::Stop(StopReason::Startup))
+        } else if passed(self.silence()) {
+            Some(Due::Stop(StopReason::Idle))
         } else {
             let idle = self.idle()?;
             if now < self.next_sample(idle) {
@@ -172,6 +182,10 @@ impl Watch {
 
     fn startup(&self) -> Option<Duration> {
         if self.heard { None } else { self.clocks.startup }
+    }
+
+    fn silence(&self) -> Option<Duration> {
+        Some(self.alive.saturating_add(self.clocks.silence?))
     }
 
     fn after_end(&self) -> Option<Duration> {

@@ -121,3 +121,13 @@ async fn time_in_which_ralph_did_not_run_does_not_count() {
     tokio::time::advance(seconds(30_000)).await;
     assert_eq!(stopwatch.look(), seconds(3) + LOOK);
 }
+
+#[test]
+fn silence_counts_whatever_the_tree_does_and_keys_end_it() {
+    let second = Duration::from_secs;
+    let mut watch = Watch::new(Clocks { silence: Some(second(10)), ..Clocks::default() });
+    assert_eq!((watch.deadline(), watch.due(second(9))), (Some(second(10)), None));
+    watch.heard(second(5));
+    watch.touched(second(8));
+    assert_eq!((watch.due(second(17)), watch.due(second(18))), (None, Some(Due::Stop(StopReason::Idle))));
+}

@@ -198,6 +198,8 @@ impl Process {
 
     /// Types keys into its terminal, if it takes keys. Without a terminal nothing happens.
     pub fn press(&mut self, keys: &[u8]) {
+        let now = self.stopwatch.look();
+        self.watch.touched(now);
         self.ends.press(keys);
     }
 

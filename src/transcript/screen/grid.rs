@@ -119,6 +119,8 @@ impl Grid {
             self.cursor.row -= 1;
         }
         self.rows.resize_with(height, Row::default);
+        // What does not fit any more is drawn anew, or it is gone.
+        self.rows.iter_mut().for_each(|row| row.cells.truncate(columns));
         (self.height, self.columns, self.region) = (height, columns, (0, height));
         self.move_to(self.cursor.row, self.cursor.column);
     }

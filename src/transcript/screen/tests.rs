@@ -111,6 +111,17 @@ fn rows_are_inserted_deleted_and_scrolled_in_a_region() {
 }
 
 #[test]
+fn what_no_longer_fits_is_gone() {
+    let mut screen = Screen::new(6, 20);
+    let mut out = Vec::new();
+    screen.push(b"\x1b[6;1H\x1b[Habcdefghijklmnop", &mut out);
+    screen.resize(6, 10);
+    screen.push(b"\x1b[Hnew\x1b[K", &mut out);
+    screen.finish(&mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), "new\n");
+}
+
+#[test]
 fn combining_marks_stay_with_their_letters() {
     assert_eq!(clean("\u{1b}[Ke\u{301}x\r\n"), "e\u{301}x\n");
 }
