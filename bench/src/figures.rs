@@ -126,8 +126,8 @@ impl Bench {
         let cat = cost(&mut self.shell("sh large.sh | cat"))?;
         let mut figures = vec![Figure {
             what: format!("a run whose agent prints {:.1} GB of stream-json", bytes as f64 / 1e9),
-            ralph: format!("{:.0} MB/s, peak {}", run.rate(bytes), mib(run.peak)),
-            baseline: format!("`cat`: {:.0} MB/s", cat.rate(bytes)),
+            ralph: format!("{:.0} MB/s, {:.1} s CPU, peak {}", run.rate(bytes), run.cpu.as_secs_f64(), mib(run.peak)),
+            baseline: format!("`cat`: {:.0} MB/s, {:.1} s CPU", cat.rate(bytes), cat.cpu.as_secs_f64()),
         }];
         let replay = cost(&mut self.run("large", &["replay", "--output", "json"])?)?;
         figures.push(Figure {
@@ -145,8 +145,8 @@ impl Bench {
         fs::remove_dir_all(self.place.join("long"))?;
         figures.push(Figure {
             what: format!("a run whose agent prints one line of {:.1} GB", long as f64 / 1e9),
-            ralph: format!("{:.0} MB/s, peak {}", run.rate(long), mib(run.peak)),
-            baseline: format!("`cat`: {:.0} MB/s", cat.rate(long)),
+            ralph: format!("{:.0} MB/s, {:.1} s CPU, peak {}", run.rate(long), run.cpu.as_secs_f64(), mib(run.peak)),
+            baseline: format!("`cat`: {:.0} MB/s, {:.1} s CPU", cat.rate(long), cat.cpu.as_secs_f64()),
         });
         Ok(figures)
     }
@@ -199,25 +199,32 @@ impl Bench {
         );
         let jq = if has_jq() { Some(cost(&mut self.shell(&script))?) } else { None };
         Ok(Figure {
-            what: "`translate --from codex --to claude`, lines a second".to_owned(),
-            ralph: format!("{:.0}", lines as f64 / ralph.wall.as_secs_f64()),
+            what: "`translate --from codex --to claude`, lines a second of processor time".to_owned(),
+            ralph: format!("{:.0}", lines as f64 / ralph.cpu.as_secs_f64().max(0.01)),
             baseline: jq.map_or("`jq` is not installed".to_owned(), |jq| {
-                format!("a bash wrapper with a `jq` for each line: {:.0}", f64::from(few) / jq.wall.as_secs_f64())
+                format!(
+                    "a bash wrapper with a `jq` for each line: {:.0}",
+                    f64::from(few) / jq.cpu.as_secs_f64().max(0.01)
+                )
             }),
         })
     }
 
-    /// Megabytes a second for each dialect: `cat`, `jq -c`, ralph.
+    /// Megabytes a second of processor time for each dialect: `jq -c`, ralph.
     pub fn dialects(&self) -> io::Result<Vec<Group>> {
         let mut groups = Vec::new();
         for dialect in streams::DIALECTS {
             let file = streams::file(&self.place, dialect, self.size.stream)?;
             let bytes = fs::metadata(&file)?.len();
             let path = file.to_string_lossy().into_owned();
-            let jq = if has_jq() { cost(&mut self.shell(&format!("jq -c . '{path}'")))?.rate(bytes) } else { 0.0 };
-            let cat = cost(&mut self.shell(&format!("cat '{path}' | cat")))?.rate(bytes);
-            let ralph = cost(&mut self.run("dialects", &["translate", "--from", dialect, &path])?)?.rate(bytes);
-            println!("{dialect:<9} cat {cat:>6.0}   jq -c {jq:>4.0}   ralph {ralph:>5.0} MB/s");
+            let jq = if has_jq() {
+                cost(&mut self.shell(&format!("jq -c . '{path}'")))?.rate_of_one_core(bytes)
+            } else {
+                0.0
+            };
+            let mut translate = self.run("dialects", &["translate", "--from", dialect, &path])?;
+            let ralph = cost(&mut translate)?.rate_of_one_core(bytes);
+            println!("{dialect:<9} jq -c {jq:>4.0}   ralph {ralph:>5.0} MB/s");
             groups.push(Group { name: dialect.to_owned(), bars: vec![jq, ralph] });
             fs::remove_file(file)?;
         }

@@ -87,7 +87,7 @@ fn measure(size: Size, report: Report) -> io::Result<Vec<String>> {
     for figure in &figures {
         let _ = writeln!(text, "| {} | {} | {} |", figure.what, figure.ralph, figure.baseline);
     }
-    text.push_str("\n## Reading what agents print\n\n`ralph translate --from DIALECT`, real captures repeated, against `jq -c .`, which only reads and writes JSON; megabytes a\nsecond of wall time, output thrown away.\n\n![Throughput for each dialect](images/dialects.svg)\n\n| dialect | `jq -c` | ralph |\n|---|---|---|\n");
+    text.push_str("\n## Reading what agents print\n\n`ralph translate --from DIALECT`, real captures repeated, against `jq -c .`, which only reads and writes JSON; megabytes a\nsecond of processor time, output thrown away.\n\n![Throughput for each dialect](images/dialects.svg)\n\n| dialect | `jq -c` | ralph |\n|---|---|---|\n");
     for group in &groups {
         let _ = writeln!(text, "| {} | {:.0} MB/s | {:.0} MB/s |", group.name, group.bars[0], group.bars[1]);
     }

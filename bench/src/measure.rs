@@ -25,6 +25,11 @@ impl Cost {
     pub fn rate(&self, bytes: u64) -> f64 {
         bytes as f64 / 1e6 / self.wall.as_secs_f64()
     }
+
+    /// Megabytes a second of processor time, which others on the machine do not take away.
+    pub fn rate_of_one_core(&self, bytes: u64) -> f64 {
+        bytes as f64 / 1e6 / self.cpu.as_secs_f64().max(0.01)
+    }
 }
 
 /// Runs it to its end.

@@ -18,6 +18,12 @@ pub struct Cli {
     /// Its package.
     #[serde(default)]
     pub package: String,
+    /// Who has it.
+    #[serde(default)]
+    pub registry: Registry,
+    /// Whether its model has no tools, so that every request takes a turn.
+    #[serde(default)]
+    pub toolless: bool,
     /// Why there is no package.
     pub absent: Option<String>,
     /// Variables.
@@ -39,6 +45,17 @@ pub struct Cli {
     /// Scenarios that it cannot play, and why.
     #[serde(default)]
     pub cannot: BTreeMap<String, String>,
+}
+
+/// Who has a package.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Registry {
+    /// npm's.
+    #[default]
+    Npm,
+    /// Python's.
+    Pypi,
 }
 
 /// What forbids a CLI its shell.

@@ -1,16 +1,20 @@
-//! The CLIs themselves: `package.json` says which and at which version, npm brings each into a folder of its own.
+//! The CLIs themselves: `package.json` and `requirements.txt` say which and at which version; npm and pip bring each into a
+//! folder of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ralph::process::Invocation;
 use serde_json::{Value, json};
 
-use crate::clis::Cli;
+use crate::clis::{Cli, Registry};
 use crate::stage::{Problem, Stage, said};
 
 /// The pinned versions, the only place where they stand.
 const PINNED: &str = include_str!("../package.json");
+
+/// The same for those in Python.
+const PINNED_IN_PYTHON: &str = include_str!("../requirements.txt");
 
 /// The smallest ones, for the short form.
 pub const SMALL: [&str; 2] = ["gemini", "pi"];
@@ -35,6 +39,10 @@ pub struct Installed {
 
 /// Installs a CLI, unless it is there from another time.
 pub fn install(stage: &Stage, cli: &Cli, version: Version) -> Result<Installed, Problem> {
+    if cli.registry == Registry::Pypi {
+        let programs = python(stage, &cli.package)?;
+        return Ok(Installed { programs, version: pinned_in_python(&cli.package).unwrap_or_default().to_owned() });
+    }
     let pinned: Value = serde_json::from_str(PINNED).map_err(|error| Problem::Wrong(error.to_string()))?;
     let pinned = pinned["dependencies"][&cli.package].as_str().unwrap_or("latest");
     let (folder, wanted) = match version {
@@ -64,4 +72,30 @@ pub fn install(stage: &Stage, cli: &Cli, version: Version) -> Result<Installed, 
     // A package of one platform may have a program and no name for it.
     let programs = if named.join(&cli.agent).exists() { named } else { own.join("bin") };
     Ok(Installed { programs, version: manifest["version"].as_str().unwrap_or(wanted).to_owned() })
+}
+
+/// The programs of a Python package at its pinned version, in an environment of its own.
+pub fn python(stage: &Stage, package: &str) -> Result<PathBuf, Problem> {
+    let version = pinned_in_python(package).ok_or_else(|| Problem::Wrong(format!("`{package}` has no version")))?;
+    let wanted = format!("{package}=={version}");
+    let place = stage.place.join("python").join(package);
+    let (programs, done) = (place.join("bin"), place.join("installed.txt"));
+    if std::fs::read_to_string(&done).ok().as_deref() == Some(wanted.as_str()) {
+        return Ok(programs);
+    }
+    println!("installing {wanted} with pip");
+    let run = |program: &Path, words: &[&str]| {
+        let args = words.iter().map(Into::into).collect();
+        let call = Invocation { args, ..Invocation::new(program, &stage.place) };
+        said(call, Duration::from_secs(400))
+            .map_err(|why| Problem::Unavailable(format!("{package} could not be installed: {why}")))
+    };
+    run(Path::new("python3"), &["-m", "venv", &place.to_string_lossy()])?;
+    run(&programs.join("python"), &["-m", "pip", "install", "--quiet", &wanted])?;
+    std::fs::write(&done, &wanted)?;
+    Ok(programs)
+}
+
+fn pinned_in_python(package: &str) -> Option<&'static str> {
+    PINNED_IN_PYTHON.lines().find_map(|line| line.strip_prefix(package)?.strip_prefix("==")).map(str::trim)
 }

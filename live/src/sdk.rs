@@ -7,13 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fake_model::{Bounds, Scenario, Server};
-use ralph::process::Invocation;
 use serde_json::Value;
 
 use crate::clis::Cli;
-use crate::install::{Version, install};
+use crate::install::{Version, install, python};
 use crate::processes;
-use crate::stage::{Problem, Stage, said};
+use crate::stage::{Problem, Stage};
 use crate::trial::Place;
 
 const SCRIPT: &str = "
@@ -27,7 +26,7 @@ turns:
 pub fn run(clis: &[Cli]) -> Result<(), Problem> {
     let stage = Stage::open()?;
     let ralph = Stage::ralph()?;
-    let python = client(&stage)?;
+    let python = python(&stage, "claude-agent-sdk")?.join("python");
     let mut wrong = Vec::new();
     let place = Place::fresh(&stage, "sdk-demo")?;
     let environment = vec![("PATH".to_owned(), Stage::path(Path::new("/usr/bin")).to_string_lossy().into_owned())];
@@ -48,27 +47,6 @@ pub fn run(clis: &[Cli]) -> Result<(), Problem> {
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(Problem::Wrong(wrong.join("\n       "))) }
-}
-
-/// A Python that has the client, in an environment of its own.
-fn client(stage: &Stage) -> Result<PathBuf, Problem> {
-    let place = stage.place.join("python");
-    let wanted = include_str!("../requirements.txt");
-    let (python, done) = (place.join("bin/python"), place.join("installed.txt"));
-    if std::fs::read_to_string(&done).ok().as_deref() == Some(wanted) {
-        return Ok(python);
-    }
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("requirements.txt");
-    println!("installing the client with pip");
-    let run = |program: &Path, words: &[&str]| {
-        let call =
-            Invocation { args: words.iter().map(Into::into).collect(), ..Invocation::new(program, &stage.place) };
-        said(call, Duration::from_secs(400)).map_err(|why| Problem::Unavailable(format!("no client: {why}")))
-    };
-    run(Path::new("python3"), &["-m", "venv", &place.to_string_lossy()])?;
-    run(&python, &["-m", "pip", "install", "--quiet", "--requirement", &manifest.to_string_lossy()])?;
-    std::fs::write(&done, wanted)?;
-    Ok(python)
 }
 
 /// A link whose name says which agent plays Claude.

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use fake_model::{Bounds, Exchange, Server};
+use fake_model::{Bounds, Exchange, Server, Which};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -78,7 +78,11 @@ pub fn play(
     let place = Place::fresh(stage, &format!("{}/{}", cli.agent, scenario.name))?;
     let patience = Duration::from_secs(scenario.seconds);
     let bounds = Bounds { lifetime: patience + Duration::from_secs(30), requests: 500 };
-    let server = Server::start(scenario.model.clone(), &place.work, bounds, 0)?;
+    let mut model = scenario.model.clone();
+    if cli.toolless {
+        model.which = Which::All;
+    }
+    let server = Server::start(model, &place.work, bounds, 0)?;
     let denied = cli.denied.as_ref().filter(|_| scenario.permission == Permission::Denied);
     cli.settle(&place.home, &server.address(), denied)?;
     let extra: Vec<&String> = cli.args.iter().chain(denied.iter().flat_map(|denied| &denied.args)).collect();

@@ -176,9 +176,10 @@ impl Agent {
     }
 
     /// The command line without the prompt, for people.
-    pub fn command_line(&self, workspace: &Path) -> Vec<String> {
+    pub fn command_line(&self, workspace: &Path, mode: Mode) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
-        let Ok(CommandLine { mut args, prompt }) = self.arguments(&Turn::new("", workspace)) else {
+        let turn = Turn { mode, ..Turn::new("", workspace) };
+        let Ok(CommandLine { mut args, prompt }) = self.arguments(&turn) else {
             return vec![program];
         };
         if prompt == Carried::Argument {

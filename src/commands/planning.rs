@@ -118,7 +118,6 @@ pub fn plan_from(
             crew.push(another(&name, settings.hats.origin.clone(), &common, &file, &workspace)?);
         }
     }
-    let positive = |duration: Duration| (!duration.is_zero()).then_some(duration);
     let plan = Plan {
         crew,
         substitutes,
@@ -136,19 +135,8 @@ pub fn plan_from(
             no_progress: settings.no_progress.value.0,
             permission: settings.permission.value,
         },
-        clocks: match settings.mode.value {
-            RunMode::Interactive => Clocks { idle: positive(settings.interactive_idle.value), ..Clocks::default() },
-            RunMode::Autonomous => Clocks {
-                startup: positive(settings.startup_timeout.value),
-                idle: positive(settings.idle_timeout.value),
-                ..Clocks::default()
-            },
-        },
-        screen: match settings.mode.value {
-            RunMode::Interactive => Screen::Users,
-            RunMode::Autonomous if settings.pty.value => Screen::Terminal,
-            RunMode::Autonomous => Screen::Pipes,
-        },
+        clocks: clocks(&settings),
+        screen: screen(&settings),
         keys: Keys::Read,
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
@@ -165,16 +153,41 @@ pub fn plan_from(
         },
         hats: Hats { hats: settings.hats.value.0.clone(), starting_event: settings.starting_event.value.clone() },
         pricing: settings.pricing.value.clone(),
-        notify: Notify {
-            on: settings.notify_on.value.clone(),
-            command: settings.notify_command.value.clone().map(|command| command.0),
-            terminal: settings.notify_terminal.value,
-            webhook: settings.notify_webhook.value.clone().map(|address| address.0.trim().to_owned()),
-        },
+        notify: notify(&settings),
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };
     Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
+}
+
+fn screen(settings: &Settings) -> Screen {
+    match settings.mode.value {
+        RunMode::Interactive => Screen::Users,
+        RunMode::Autonomous if settings.pty.value => Screen::Terminal,
+        RunMode::Autonomous => Screen::Pipes,
+    }
+}
+
+/// The clocks of one iteration. A person at the keys may be slow to begin.
+fn clocks(settings: &Settings) -> Clocks {
+    let (startup, idle) = match settings.mode.value {
+        RunMode::Interactive => (None, positive(settings.interactive_idle.value)),
+        RunMode::Autonomous => (positive(settings.startup_timeout.value), positive(settings.idle_timeout.value)),
+    };
+    Clocks { startup, idle, ..Clocks::default() }
+}
+
+fn notify(settings: &Settings) -> Notify {
+    Notify {
+        on: settings.notify_on.value.clone(),
+        command: settings.notify_command.value.clone().map(|command| command.0),
+        webhook: settings.notify_webhook.value.clone().map(|address| address.0.trim().to_owned()),
+        terminal: settings.notify_terminal.value,
+    }
+}
+
+fn positive(duration: Duration) -> Option<Duration> {
+    (!duration.is_zero()).then_some(duration)
 }
 
 /// What a mode says in front of its prompt. Paths belong to the working directory.

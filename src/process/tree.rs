@@ -3,7 +3,7 @@
 //! A process belongs to the tree by its group or session, by its parents, or by its mark (see `mark.rs`). This
 //! file must never signal a process for which none of these is proven, and never reap "any child".
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -120,6 +120,8 @@ fn moments_ago(age: Duration) -> Instant {
 }
 
 /// The members of a tree: the root, its group and session, those that are known or marked, and all their descendants.
+/// Parents stand before their children: a shell that outlives the command it waits for, if only by a moment, goes on with
+/// the next one.
 pub(super) fn select<'a>(
     table: &'a Table,
     root: Identity,
@@ -147,6 +149,12 @@ pub(super) fn select<'a>(
             add(child, &mut members);
         }
     }
+    let parents: HashMap<i32, i32> = members.iter().map(|member| (member.pid, member.parent)).collect();
+    members.sort_by_cached_key(|member| {
+        let ancestors = std::iter::successors(parents.get(&member.pid), |parent| parents.get(parent));
+        // Read while they changed, the numbers may form a ring.
+        ancestors.take(parents.len()).count()
+    });
     members.into_iter().cloned().collect()
 }
 

@@ -36,6 +36,18 @@ fn group_session_parents_and_mark_each_prove_membership() {
 }
 
 #[test]
+fn a_shell_is_killed_before_the_command_it_waits_for() {
+    // The command has the lower number and is known, the shell is only marked.
+    let entries = [entry(100, 7, 100, 100, 50), entry(103, 105, 103, 103, 55), entry(105, 7, 105, 105, 55)];
+    let table = Table::new(entries.to_vec());
+    let known = HashSet::from([Identity { pid: 103, started: 55 }]);
+    let found = select(&table, ROOT, &known, table.all().filter(|entry| entry.pid == 105));
+    let order: Vec<i32> = found.into_iter().map(|entry| entry.pid).collect();
+    let place = |pid: i32| order.iter().position(|one| *one == pid);
+    assert!(place(105) < place(103) && place(103).is_some(), "{order:?}");
+}
+
+#[test]
 fn one_that_was_known_stays_a_member_but_its_number_alone_does_not_prove_it() {
     let entries = [entry(100, 7, 100, 100, 50), entry(103, 7, 103, 103, 53), entry(104, 7, 104, 104, 90)];
     let known = [Identity { pid: 103, started: 53 }, Identity { pid: 104, started: 54 }];

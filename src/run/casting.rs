@@ -10,7 +10,7 @@ use super::iteration::{Iteration, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{LeftBehind, Plan, Recorder, Screen};
-use crate::agent::{Contract, Mode, Session, Turn, Way};
+use crate::agent::{Contract, Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
 use crate::process::{self, Clocks, Link};
@@ -98,9 +98,7 @@ impl<'p> Looping<'p> {
         if self.memory.other_way.contains(&cast.worker) {
             turn.way = Way::Large;
         }
-        if plan.screen == Screen::Users {
-            turn.mode = Mode::Interactive;
-        }
+        turn.mode = plan.screen.attendance();
         let mut invocation = agent.invocation(&turn)?;
         if plan.screen != Screen::Pipes {
             invocation.link = Link::Pty(process::terminal_size());

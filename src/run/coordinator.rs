@@ -14,13 +14,14 @@ use super::iteration::{Ears, Halt, Played, told};
 use super::plan::{Keys, Worker};
 use super::progress::Snapshot;
 use super::shelf::Shelf;
-use super::{Came, Interrupt, Interrupts, Memory, Plan, Recorder};
+use super::{Came, Interrupt, Interrupts, Memory, Plan, Recorder, Screen};
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::journal::record::VERSION;
 use crate::journal::{Fact, Outcome, RunDirectory, Topic};
 use crate::process::{self, Keyboard};
 use crate::signals::Signal;
+use crate::transcript::PLAIN;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,8 +129,8 @@ impl Looping<'_> {
             run: self.directory.id.clone(),
             pid: std::process::id(),
             agent: agent.id().to_owned(),
-            command: agent.command_line(&self.plan.workspace),
-            transcript: transcript.name(),
+            command: agent.command_line(&self.plan.workspace, self.plan.screen.attendance()),
+            transcript: if self.plan.screen == Screen::Users { PLAIN.name.to_owned() } else { transcript.name() },
             workspace: self.plan.workspace.display().to_string(),
             prompt: self.plan.prompt.name(),
             max_iterations: self.plan.policy.max_iterations,

@@ -5,6 +5,7 @@
 use std::future::pending;
 use std::time::{Duration, Instant};
 
+use super::{Recorder, Screen};
 use crate::process::Console;
 
 /// Two presses of Ctrl-C within this time mean the run.
@@ -12,15 +13,6 @@ const TWICE: Duration = Duration::from_secs(1);
 
 /// Ctrl-C as a byte, and as the newer forms of keys say it.
 const CTRL_C: [&[u8]; 3] = [b"\x03", b"\x1b[99;5u", b"\x1b[27;5;99~"];
-
-/// What was pressed.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pressed {
-    /// Keys for the agent.
-    Keys(Vec<u8>),
-    /// Ctrl-C, for the second time.
-    Interrupt,
-}
 
 /// The user's terminal while the agent has it.
 #[derive(Debug)]
@@ -30,8 +22,13 @@ pub(super) struct Handover {
 }
 
 impl Handover {
-    /// Hands the terminal over; `None` where there is none any more.
-    pub fn begin() -> Option<Self> {
+    /// Hands the terminal over, if it is the agent's; `None` where there is none any more.
+    pub fn begin(screen: Screen, recorder: &Recorder) -> Option<Self> {
+        if screen != Screen::Users {
+            return None;
+        }
+        // What was recorded must be on the terminal before somebody else has it.
+        recorder.settle();
         Some(Self { console: Console::take()?, presses: Presses::default() })
     }
 
@@ -47,8 +44,8 @@ impl Handover {
         handover.is_some_and(|handover| handover.console.is_full())
     }
 
-    /// What is pressed next. Cancel-safe; never, where nothing is handed over.
-    pub async fn next(handover: &mut Option<Self>) -> Pressed {
+    /// The next keys for the agent; none for Ctrl-C, the second time. Cancel-safe; never, where nothing is handed over.
+    pub async fn next(handover: &mut Option<Self>) -> Option<Vec<u8>> {
         let Some(handover) = handover else { return pending().await };
         let keys = handover.console.keys().await;
         handover.presses.see(keys, Instant::now())
@@ -62,13 +59,14 @@ struct Presses {
 }
 
 impl Presses {
-    fn see(&mut self, keys: Vec<u8>, now: Instant) -> Pressed {
+    /// The keys, unless they mean the run.
+    fn see(&mut self, keys: Vec<u8>, now: Instant) -> Option<Vec<u8>> {
         let count: usize = CTRL_C.iter().map(|form| memchr::memmem::find_iter(&keys, form).count()).sum();
         let again = self.last.is_some_and(|last| now.duration_since(last) <= TWICE);
         if count > 0 {
             self.last = Some(now);
         }
-        if count > 1 || (count == 1 && again) { Pressed::Interrupt } else { Pressed::Keys(keys) }
+        if count > 1 || (count == 1 && again) { None } else { Some(keys) }
     }
 }
 
@@ -81,11 +79,11 @@ mod tests {
         let start = Instant::now();
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut presses = Presses::default();
-        let keys = |keys: &[u8]| Pressed::Keys(keys.to_vec());
+        let keys = |keys: &[u8]| Some(keys.to_vec());
         assert_eq!(presses.see(b"\x03".to_vec(), at(0)), keys(b"\x03"));
         assert_eq!(presses.see(b"x".to_vec(), at(500)), keys(b"x"));
         assert_eq!(presses.see(b"\x03".to_vec(), at(1500)), keys(b"\x03"), "too late for the first");
-        assert_eq!(presses.see(b"\x1b[99;5u".to_vec(), at(2400)), Pressed::Interrupt);
-        assert_eq!(Presses::default().see(b"\x03\x03".to_vec(), at(0)), Pressed::Interrupt);
+        assert_eq!(presses.see(b"\x1b[99;5u".to_vec(), at(2400)), None);
+        assert_eq!(Presses::default().see(b"\x03\x03".to_vec(), at(0)), None);
     }
 }

@@ -8,7 +8,7 @@ use jiff::Zoned;
 use super::control::{Command, Inbox, Orders};
 use super::decide::Report;
 use super::filter::{Did, Display, Filter};
-use super::handover::{Handover, Pressed};
+use super::handover::Handover;
 use super::interrupt::{Action, Came, Interrupts};
 use super::judge::judge;
 use super::plan::Screen;
@@ -18,6 +18,7 @@ use crate::error::UserError;
 use crate::event::{Event, Stream};
 use crate::journal::{Fact, Raw, Receipt};
 use crate::process::{self, Clocks, Ended, Exit, Invocation, Output, Process, StopReason};
+use crate::signals::Signal;
 use crate::signals::promise::{Heard, Rule};
 use crate::transcript::{Context, Selected};
 
@@ -164,38 +165,17 @@ impl Iteration<'_> {
         if let Some(prompt) = self.context.prompts.first() {
             recorder.prompt(self.number, prompt)?;
         }
+        let (about, beginning) = (self.about(), self.beginning());
         let output = Raw::stdout(&self.raw, self.number);
         let (mut filter, mut display) = readers(self.transcript, self.display, self.workspace, &output)?;
-        let mut reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
-        let terminal = self.invocation.link.size();
-        if let Some(size) = terminal {
-            reading = reading.on_terminal(size);
-        }
-        let left_running = self.invocation.leave_running;
+        let reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
+        let mut reading = reading.on_terminal(self.invocation.link.size());
         let mut time = self.time;
         let clocks = Clocks { total: time.total().0, ..self.clocks };
-        let interactive = self.screen == Screen::Users;
         let mut process =
             process::start(self.invocation, clocks).map_err(|error| super::explain::start_error(&error))?;
-        recorder.fact(Fact::IterationStart {
-            iteration: self.number,
-            of: self.of,
-            pid: Some(process.pid()),
-            prompt_bytes: self.prompt_bytes,
-            display: display.is_some(),
-            terminal: terminal.map(|size| (size.rows, size.columns)),
-            interactive,
-            agent: Some(self.agent.to_owned()),
-            hat: self.hat.clone(),
-            resumes: self.resumes.clone(),
-        })?;
-        let mut handover = if interactive {
-            // From here on the terminal is the agent's: nothing may come after that.
-            recorder.settle();
-            Handover::begin()
-        } else {
-            None
-        };
+        recorder.fact(beginning(process.pid()))?;
+        let mut handover = Handover::begin(self.screen, recorder);
         let mut events = Vec::new();
         let (mut interrupted, mut suspended) = (false, Duration::ZERO);
         let mut ended = None;
@@ -204,17 +184,13 @@ impl Iteration<'_> {
             let next = tokio::select! {
                 biased;
                 came = interrupts.next() => Next::Came(came),
-                pressed = Handover::next(&mut handover) => match pressed {
-                    Pressed::Keys(keys) => Next::Pressed(keys),
-                    Pressed::Interrupt => Next::PressedInterrupt,
-                },
+                pressed = Handover::next(&mut handover) => pressed.map_or_else(|| Next::Came(interrupts.pressed()), Next::Pressed),
                 output = process.next(), if ended.is_none() && !held_up => match output {
                     Output::Bytes { from, bytes } => {
                         Handover::show(&mut handover, bytes);
                         let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
                         let is_told = from == Stream::Stdout;
-                        let readers = filter.iter_mut().chain(&mut display).filter(|_| is_told);
-                        readers.for_each(|reader| reader.more(written));
+                        filter.iter_mut().chain(&mut display).filter(|_| is_told).for_each(|reader| reader.more(written));
                         if filter.is_none() || !is_told {
                             reading.push(from, bytes, &mut events);
                         }
@@ -226,12 +202,7 @@ impl Iteration<'_> {
                 did = Filter::next(&mut display) => Next::Filtered(did),
                 command = inbox.next() => Next::Told(command),
             };
-            let next = match next {
-                Next::PressedInterrupt => Next::Came(interrupts.pressed()),
-                next => next,
-            };
             match next {
-                Next::PressedInterrupt => {}
                 Next::Read(from) => record(recorder, self.number, from, &mut events)?,
                 Next::Filtered(Did::Shown(text)) => recorder.fact(Fact::Display { iteration: self.number, text })?,
                 Next::Filtered(did) => {
@@ -253,21 +224,15 @@ impl Iteration<'_> {
                 }
                 Next::Came(Came::Retry) => {}
                 Next::Came(Came::Suspend) => suspended += suspend(&mut process),
-                Next::Came(Came::Resized) => {
-                    let size = process::terminal_size();
-                    // A terminal that is gone meanwhile needs no size.
-                    let _ = process.resize(size);
-                    reading.resize(size);
-                }
+                Next::Came(Came::Resized) => resized(&process, &mut reading),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;
                     let unix_signal = interrupt.name().to_owned();
                     recorder.fact(Fact::Interrupt { unix_signal, action: action.done().to_owned() })?;
-                    match action {
-                        _ if ended.is_some() => filter.iter_mut().chain(&mut display).for_each(Filter::kill),
-                        Action::Ask => process.stop(StopReason::Asked),
-                        Action::Kill => process.kill(),
-                        Action::Leave => return Err(Halt::Leave),
+                    if ended.is_some() {
+                        filter.iter_mut().chain(&mut display).for_each(Filter::kill);
+                    } else {
+                        obey(action, &mut process)?;
                     }
                 }
                 Next::Ended(how) => {
@@ -280,30 +245,96 @@ impl Iteration<'_> {
             }
             if reading.tally.turn_end.is_some() {
                 process.turn_ended();
-            } else if ended.is_none() && !interactive && reading.is_stuck() {
+            } else if ended.is_none() && self.screen != Screen::Users && reading.is_stuck() {
                 process.stop(StopReason::Stuck);
             }
         }
         let mut ended = ended.ok_or_else(|| UserError::failed("the agent's process has no end"))?;
-        // A program for a person does not end by itself: silence is how its turn ends.
-        let silent = interactive && ended.stopped == Some(StopReason::Idle);
-        if silent {
-            (ended.stopped, ended.exit) = (None, Exit::Code(0));
-        }
+        let about = about.of_silence(&mut ended);
         for (from, mut rest) in reading.finish(Some(ended.exit)) {
             record(recorder, self.number, from, &mut rest)?;
         }
         let mut played = played(self.number, reading, &ended, interrupted, self.status_blocks);
-        if silent && played.receipt.success {
-            "the agent was silent: its turn is over".clone_into(&mut played.receipt.ended);
-        }
-        played.receipt.left_running = left_running;
-        self.agent.clone_into(&mut played.receipt.agent);
-        played.receipt.hat = self.hat;
-        played.receipt.resumed = self.resumes.is_some();
-        played.report.resumed = self.resumes.is_some();
         played.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
+        about.complete(&mut played);
         Ok(Played { suspended, ..played })
+    }
+
+    /// What the journal says when it begins, once its process is known.
+    fn beginning(&self) -> impl FnOnce(u32) -> Fact + use<> {
+        let (iteration, of, prompt_bytes) = (self.number, self.of, self.prompt_bytes);
+        let (display, interactive) = (self.display.is_some(), self.screen == Screen::Users);
+        let terminal = self.invocation.link.size().map(|size| (size.rows, size.columns));
+        let (agent, hat, resumes) = (Some(self.agent.to_owned()), self.hat.clone(), self.resumes.clone());
+        move |process| {
+            let pid = Some(process);
+            Fact::IterationStart {
+                iteration,
+                of,
+                pid,
+                prompt_bytes,
+                agent,
+                hat,
+                resumes,
+                terminal,
+                interactive,
+                display,
+            }
+        }
+    }
+
+    fn about(&self) -> About {
+        About {
+            agent: self.agent.to_owned(),
+            hat: self.hat.clone(),
+            resumed: self.resumes.is_some(),
+            left_running: self.invocation.leave_running,
+            silence: if self.screen == Screen::Users { Silence::EndsTurn } else { Silence::IsFailure },
+        }
+    }
+}
+
+/// What is known of an iteration before it begins, for its receipt.
+struct About {
+    agent: String,
+    hat: Option<String>,
+    resumed: bool,
+    left_running: bool,
+    silence: Silence,
+}
+
+/// What it means that an agent was stopped because it was silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Silence {
+    IsFailure,
+    /// A program for a person does not end by itself.
+    EndsTurn,
+    /// And so it was.
+    EndedTurn,
+}
+
+impl About {
+    /// Silence that ends a turn is an end like any other.
+    fn of_silence(mut self, ended: &mut Ended) -> Self {
+        if self.silence == Silence::EndsTurn && ended.stopped == Some(StopReason::Idle) {
+            (ended.stopped, ended.exit) = (None, Exit::Code(0));
+            self.silence = Silence::EndedTurn;
+        }
+        self
+    }
+
+    fn complete(self, played: &mut Played) {
+        let receipt = &mut played.receipt;
+        if self.silence == Silence::EndedTurn && receipt.success {
+            "the agent was silent: its turn is over".clone_into(&mut receipt.ended);
+        }
+        // On its screen the prompt stands too, and the marker in it.
+        if self.silence != Silence::IsFailure && matches!(played.report.signal, Some(Signal::NearMiss { .. })) {
+            played.report.signal = None;
+        }
+        (receipt.agent, receipt.hat) = (self.agent, self.hat);
+        (receipt.left_running, receipt.resumed) = (self.left_running, self.resumed);
+        played.report.resumed = self.resumed;
     }
 }
 
@@ -324,7 +355,6 @@ fn readers(
 enum Next {
     Came(Came),
     Pressed(Vec<u8>),
-    PressedInterrupt,
     Filtered(Did),
     Told(Command),
     Read(Stream),
@@ -349,6 +379,24 @@ fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
 
 fn record(recorder: &mut Recorder, iteration: u32, from: Stream, events: &mut Vec<Event>) -> Result<(), UserError> {
     events.drain(..).try_for_each(|event| recorder.event(iteration, from, event))
+}
+
+/// Does to an agent what a Unix signal asks for.
+fn obey(action: Action, process: &mut Process) -> Result<(), Halt> {
+    match action {
+        Action::Ask => process.stop(StopReason::Asked),
+        Action::Kill => process.kill(),
+        Action::Leave => return Err(Halt::Leave),
+    }
+    Ok(())
+}
+
+/// The user's terminal has another size: so has the agent's.
+fn resized(process: &Process, reading: &mut Reading) {
+    let size = process::terminal_size();
+    // A terminal that is gone meanwhile needs no size.
+    let _ = process.resize(size);
+    reading.resize(size);
 }
 
 /// Ctrl-Z: the agent halts with its clocks, then ralph itself, until the shell lets it go on. Says how long that was.

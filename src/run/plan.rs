@@ -10,7 +10,7 @@ use super::notify::Notify;
 use super::prompt::{LoopContext, Source, compose};
 use super::sessions;
 use super::verify::Check;
-use crate::agent::Agent;
+use crate::agent::{Agent, Mode};
 use crate::error::UserError;
 use crate::process::Clocks;
 use crate::signals::promise::Rule;
@@ -103,6 +103,16 @@ pub enum Screen {
     Terminal,
     /// The user's: the agent's own interactive program, with a person at the keys.
     Users,
+}
+
+impl Screen {
+    /// Who is there to answer an agent that has it.
+    pub const fn attendance(self) -> Mode {
+        match self {
+            Self::Pipes | Self::Terminal => Mode::Headless,
+            Self::Users => Mode::Interactive,
+        }
+    }
 }
 
 /// Whose the keyboard is.

@@ -129,10 +129,10 @@ impl Reading {
         }
     }
 
-    /// The output is what a terminal of this size was told, and may be drawn.
+    /// The output is what a terminal of this size was told, if there is one, and may be drawn.
     #[must_use]
-    pub fn on_terminal(mut self, size: Size) -> Self {
-        self.screen = Some(Screen::new(size.rows, size.columns));
+    pub fn on_terminal(mut self, size: Option<Size>) -> Self {
+        self.screen = size.map(|size| Screen::new(size.rows, size.columns));
         self
     }
 

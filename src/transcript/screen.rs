@@ -121,7 +121,7 @@ enum Sequence {
 
 fn sequence(bytes: &[u8]) -> Sequence {
     match bytes {
-        [b'\r'] | [b'\x1b'] | [b'\r', b'\r'] => Sequence::Unfinished,
+        [b'\r' | b'\x1b'] | [b'\r', b'\r'] => Sequence::Unfinished,
         [b'\r', b'\n', ..] => Sequence::Plain(2),
         [b'\r', b'\r', b'\n', ..] => Sequence::Plain(3),
         [b'\x1b', b'[', rest @ ..] => match rest.iter().position(|byte| !(0x20..=0x3f).contains(byte)) {

@@ -44,12 +44,20 @@ pub struct LineView<W: Write> {
     own_display: bool,
     run: String,
     status: Status,
-    /// An agent's own program may get the terminal that this view is on.
-    beside_the_agent: bool,
-    /// It has it.
-    handed_over: bool,
+    terminal: Owner,
     /// The title of the terminal is ours.
     titled: bool,
+}
+
+/// Whose the terminal is that a view is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// The view's alone.
+    View,
+    /// The view's, until an agent's own program gets it.
+    Both,
+    /// The agent's, for now.
+    Agent,
 }
 
 impl<W: Write> LineView<W> {
@@ -64,8 +72,7 @@ impl<W: Write> LineView<W> {
             own_display: false,
             run: String::new(),
             status: Status::new(),
-            beside_the_agent: false,
-            handed_over: false,
+            terminal: Owner::View,
             titled: false,
         }
     }
@@ -80,7 +87,7 @@ impl<W: Write> LineView<W> {
     /// For a terminal that agents get for themselves now and then: meanwhile nothing is shown.
     #[must_use]
     pub fn beside_the_agent(mut self) -> Self {
-        self.beside_the_agent = true;
+        self.terminal = Owner::Both;
         self
     }
 
@@ -267,9 +274,9 @@ impl<W: Write> LineView<W> {
 impl<W: Write + Send> View for LineView<W> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
         self.status.heard();
-        if self.handed_over {
+        if self.terminal == Owner::Agent {
             match &record.body {
-                Body::Loop(Fact::IterationEnd { .. } | Fact::RunEnd { .. }) => self.handed_over = false,
+                Body::Loop(Fact::IterationEnd { .. } | Fact::RunEnd { .. }) => self.terminal = Owner::Both,
                 _ => return Ok(()),
             }
         }
@@ -285,7 +292,7 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn tick(&mut self) -> io::Result<()> {
-        if self.handed_over {
+        if self.terminal == Owner::Agent {
             return Ok(());
         }
         self.hurry()?;
@@ -301,7 +308,7 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let live = if self.handed_over { Vec::new() } else { self.live() };
+        let live = if self.terminal == Owner::Agent { Vec::new() } else { self.live() };
         self.paper.draw(&live)?;
         self.paper.flush()
     }

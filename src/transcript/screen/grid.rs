@@ -90,8 +90,8 @@ pub(super) struct Grid {
     hasher: RandomState,
     /// What was handed on, for a program that draws everything anew.
     known: Vec<u64>,
-    /// Where it is in that.
-    again: Option<usize>,
+    /// Where it is in that, and where that ends.
+    again: Option<(usize, usize)>,
 }
 
 impl Grid {
@@ -170,17 +170,23 @@ impl Grid {
     /// A program that has wiped everything away draws it once more: what was handed on is not handed on again.
     fn hand_on(&mut self, line: String) {
         let hash = self.hasher.hash_one(&line);
-        if let Some(at) = self.again {
-            if self.known.get(at) == Some(&hash) {
-                self.again = Some(at + 1);
+        if let Some((at, end)) = self.again {
+            // Some of it may be left out this time, or look different.
+            if let Some(found) = self.known[at..end].iter().position(|known| *known == hash) {
+                self.again = Some((at + found + 1, end));
                 return;
             }
-            self.again = None;
         }
         if self.known.len() < MOST_KNOWN {
             self.known.push(hash);
         }
         self.lines.push(line);
+    }
+
+    /// Everything is wiped away.
+    fn wiped(&mut self) {
+        self.again = Some((0, self.known.len()));
+        self.unfinished.clear();
     }
 
     /// The first row leaves the screen.
@@ -250,6 +256,9 @@ impl Grid {
         let columns = self.columns;
         match how {
             0 => {
+                if (row, column) == (0, 0) && self.below.is_none() {
+                    self.wiped();
+                }
                 self.rows[row].clear(column, columns);
                 self.rows.iter_mut().skip(row + 1).for_each(|row| row.clear(0, columns));
             }
@@ -257,11 +266,13 @@ impl Grid {
                 self.rows.iter_mut().take(row).for_each(|row| row.clear(0, columns));
                 self.rows[row].clear(0, column + 1);
             }
-            2 => self.rows.iter_mut().for_each(|row| row.clear(0, columns)),
-            _ => {
-                self.again = Some(0);
-                self.unfinished.clear();
+            2 => {
+                if self.below.is_none() {
+                    self.wiped();
+                }
+                self.rows.iter_mut().for_each(|row| row.clear(0, columns));
             }
+            _ => self.wiped(),
         }
     }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::LineView;
 use super::paper::Head;
 use super::speech::{Speaker, Voice};
 use super::status::Phase;
+use super::{LineView, Owner};
 use crate::event::{Status as ToolStatus, Tag};
 use crate::journal::{CheckResult, Fact, Outcome, Receipt};
 use crate::signals::Signal;
@@ -35,7 +35,9 @@ impl<W: Write> LineView<W> {
             Fact::RunStart { .. } => self.run_start(fact),
             Fact::IterationStart { iteration, of, display, agent, hat, interactive, .. } => {
                 self.own_display = *display;
-                self.handed_over = *interactive && self.beside_the_agent;
+                if *interactive && self.terminal == Owner::Both {
+                    self.terminal = Owner::Agent;
+                }
                 self.gathered = Gathered::default();
                 let known = !self.status.agent.is_empty();
                 let differs = agent.as_ref().filter(|agent| known && (**agent != self.status.agent || hat.is_some()));
