@@ -9,11 +9,13 @@ mod capture;
 mod history;
 #[path = "tui/keys.rs"]
 mod keys;
+#[cfg(target_os = "linux")]
 #[path = "tui/load.rs"]
 mod load;
 #[path = "tui/picture.rs"]
 mod picture;
 #[path = "tui/pty.rs"]
+#[allow(dead_code)]
 mod pty;
 #[path = "tui/restore.rs"]
 mod restore;

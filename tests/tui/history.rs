@@ -40,7 +40,7 @@ impl History {
             prompt: "PROMPT.md".into(),
             max_iterations: 100,
             max_seconds: Some(14_400),
-            max_cost_usd: None,
+            max_cost_usd: Some(5.0),
         });
         history
     }

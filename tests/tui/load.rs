@@ -48,7 +48,7 @@ fn ten_thousand_iterations_are_a_list_like_any_other() {
 /// `RALPH_TUI_JOURNAL_MB=1024` makes the journal as large as one gigabyte.
 #[test]
 fn memory_does_not_grow_with_the_journal() {
-    let megabytes: u64 = std::env::var("RALPH_TUI_JOURNAL_MB").map_or(48, |text| text.parse().unwrap());
+    let megabytes: u64 = std::env::var("RALPH_TUI_JOURNAL_MB").map_or(24, |text| text.parse().unwrap());
     let mut history = History::new();
     history.start(1, None);
     let words = "The quick brown fox jumps over the lazy dog. ".repeat(20);

@@ -13,7 +13,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 /// No test may wait longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What begins each frame.
 const FRAME: &[u8] = b"\x1b[?2026h";

@@ -36,7 +36,7 @@ fn a_run_stays_on_the_screen_until_it_was_read() {
 
 #[test]
 fn orders_reach_the_run() {
-    let script = Script::new().iteration(says("One.").sleeps(2_500)).iteration(says(DONE));
+    let script = Script::new().iteration(says("One.").sleeps(5_000)).iteration(says(DONE));
     let test = Test::new().agent(script);
     let mut screen = start(&test);
     screen.shows("One.");
@@ -146,6 +146,7 @@ fn files_have_their_difference_committed_or_not() {
     screen.ends();
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn ctrl_z_halts_and_the_view_comes_back() {
     let test = Test::new().agent(says("Thinking.").hangs());

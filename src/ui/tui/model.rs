@@ -16,6 +16,9 @@ use crate::ui::{figures, tools};
 /// More of one block is not shown.
 const LONGEST: usize = 256 * 1024;
 
+/// More lines that came alone are not taken together: each new one lays out all of them again.
+const MOST_LINES: usize = 200;
+
 /// One thing that is shown, and folded, as a whole.
 #[derive(Clone, Debug)]
 pub struct Block {
@@ -38,6 +41,8 @@ pub enum Kind {
         nested: bool,
         /// True when more of them may follow.
         open: bool,
+        /// How many single lines they are made of; none when the agent has messages of its own.
+        lines: usize,
     },
     /// A tool call.
     Tool(Box<Tool>),
@@ -166,22 +171,25 @@ impl Blocks {
 
     fn words(&mut self, at: u64, tag: Tag, more: &str, delta: bool, nested: bool) {
         let last = self.all.len().wrapping_sub(1);
-        if let Some(Block { kind: Kind::Words { tag: before, text, nested: was_nested, open }, .. }) =
+        // Where the dialect has no messages, each line comes alone; together they are what was meant.
+        let is_line = !delta && !more.contains('\n');
+        if let Some(Block { kind: Kind::Words { tag: before, text, nested: was_nested, open, lines }, .. }) =
             self.all.last_mut()
             && *before == tag
             && *was_nested == nested
-            && (*open && delta || tag == Tag::Prompt)
+            && (*open && delta || tag == Tag::Prompt || is_line && (1..MOST_LINES).contains(lines))
         {
             if !delta {
                 add(text, "\n");
             }
             add(text, more);
+            *lines += usize::from(is_line);
             self.touch(last);
             return;
         }
         let mut text = String::new();
         add(&mut text, more);
-        self.push(at, Kind::Words { tag, text, nested, open: delta });
+        self.push(at, Kind::Words { tag, text, nested, open: delta, lines: usize::from(is_line) });
     }
 
     /// Changes the newest call with this id. A call that began on an earlier page is shown again, without its name.

@@ -171,8 +171,7 @@ impl State {
                 self.heard = Instant::now();
                 if reach == Reach::More {
                     work = Work::Left;
-                }
-                if self.follow {
+                } else if self.follow {
                     self.select(self.index.entries.len() - 1);
                     self.show_newest();
                 }

@@ -209,7 +209,7 @@ impl Entry<'_> {
 
     /// The blocks of a page whose text has something, in order.
     pub fn blocks_with(&mut self, page: usize, mut has: impl FnMut(&str) -> bool) -> Vec<usize> {
-        self.load(page);
+        self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Vec::new() };
         let all = read.blocks.all.iter().enumerate();
         all.filter(|(_, block)| has(&blocks::text(block))).map(|(at, _)| at).collect()
@@ -224,14 +224,14 @@ impl Entry<'_> {
 
     /// Writes the text of a page.
     pub fn write(&mut self, page: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-        self.load(page);
+        self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Ok(()) };
         read.blocks.all.iter().try_for_each(|block| writeln!(out, "{}\n", blocks::text(block).trim_end()))
     }
 
-    /// Reads a page, or what is new on it, and lays out its rows.
-    fn load(&mut self, number: usize) {
-        let Self { transcript, index, theme, .. } = self;
+    /// Reads a page, or what is new on it.
+    fn read(&mut self, number: usize) {
+        let Self { transcript, index, .. } = self;
         let range = index.page(number);
         let page = transcript.read.entry(number).or_insert_with(|| Page {
             from: range.start,
@@ -250,6 +250,21 @@ impl Entry<'_> {
             }
             page.to = at;
         }
+        if transcript.used.last() != Some(&number) {
+            transcript.used.retain(|used| *used != number);
+            transcript.used.push(number);
+            if transcript.used.len() > MOST_PAGES {
+                let oldest = transcript.used.remove(0);
+                transcript.read.remove(&oldest);
+            }
+        }
+    }
+
+    /// Reads a page and lays out its rows.
+    fn load(&mut self, number: usize) {
+        self.read(number);
+        let Self { transcript, theme, .. } = self;
+        let Some(page) = transcript.read.get_mut(&number) else { return };
         let changed = page.blocks.take_changed();
         if page.version != transcript.version || changed.is_some() {
             let first = if page.version == transcript.version { changed.unwrap_or(0) } else { 0 };
@@ -265,14 +280,6 @@ impl Entry<'_> {
             for rows in &page.rows {
                 page.starts.push(page.count);
                 page.count += rows.len();
-            }
-        }
-        if transcript.used.last() != Some(&number) {
-            transcript.used.retain(|used| *used != number);
-            transcript.used.push(number);
-            if transcript.used.len() > MOST_PAGES {
-                let oldest = transcript.used.remove(0);
-                transcript.read.remove(&oldest);
             }
         }
     }
