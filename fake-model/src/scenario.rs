@@ -61,9 +61,14 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The words, as often as they are said.
+    /// The words, as often as they are said: then with numbers, since agents stop a model that only repeats itself.
     pub fn words(&self) -> String {
-        self.text.repeat(self.times.unwrap_or(1) as usize)
+        match self.times {
+            None => self.text.clone(),
+            Some(times) => {
+                (1..=times).fold(String::new(), |said, number| said + &number.to_string() + " " + &self.text)
+            }
+        }
     }
 }
 
