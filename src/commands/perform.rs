@@ -149,7 +149,10 @@ impl Performance {
 
 /// A file of ralph's in a directory of the user's must not be committed by an agent: git is told where only this clone knows.
 async fn keep_out_of_git(workspace: &Path, path: &Path) {
-    let name = path.to_string_lossy();
+    let Some(name) = workspace.join(path).strip_prefix(workspace).ok().map(|path| path.to_string_lossy().into_owned())
+    else {
+        return;
+    };
     if git(workspace, &["check-ignore", "--quiet", "--no-index", "--", &name]).await.is_some() {
         return;
     }
