@@ -116,7 +116,7 @@ fn cell(stage: &Stage, ralph: &Path, cli: &Cli, installed: &Installed, scenario:
         return Cell::Not(why.clone());
     }
     if scenario.permission == Permission::Denied && cli.denied.is_none() {
-        return Cell::Not("it has no rule that forbids a tool it offers".to_owned());
+        return Cell::Not("no rule that forbids its shell is set up in `live/clis.yml`".to_owned());
     }
     match trial::play(stage, ralph, cli, installed, scenario) {
         Err(error) => Cell::Bad(vec![error.to_string()]),
