@@ -124,7 +124,7 @@ fn started(text: &str) -> Test {
 
 /// A wrapper that prints these lines and ends.
 fn printing(lines: &[&str], exit: i32) -> Test {
-    let text: String = lines.iter().map(|line| format!("cat <<'LINE'\n{line}\nLINE\n")).collect();
+    let text = lines.iter().fold(String::new(), |text, line| text + "cat <<'LINE'\n" + line + "\nLINE\n");
     started(&format!("#!/bin/sh\n{text}exit {exit}\n"))
 }
 

@@ -1,6 +1,6 @@
 //! The `.ralph` directory: where runs live. Everything in it is private to its owner.
 
-use std::hash::{BuildHasher as _, Hasher as _};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -175,14 +175,16 @@ impl Store {
     }
 }
 
-/// `20261115-204512-k3f9`: the time in UTC, then four random characters.
+/// `20261115-204512-k3f9`: the time in UTC to the millisecond, then two characters by chance.
 fn new_id(now: Timestamp) -> String {
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345679";
-    let mut random = std::hash::RandomState::new().build_hasher().finish();
+    // In the order in which they sort.
+    const LETTERS: &[u8; 32] = b"2345679abcdefghijkmnopqrstuvwxyz";
+    let random = RandomState::new().hash_one(0);
+    // Two letters for the millisecond, so that runs of the same second are in order, and two by chance.
+    let milliseconds = u64::try_from(now.subsec_millisecond()).unwrap_or(0);
     let mut id = now.strftime("%Y%m%d-%H%M%S-").to_string();
-    for _ in 0..4 {
-        id.push(char::from(LETTERS[usize::try_from(random % 32).unwrap_or(0)]));
-        random /= 32;
+    for number in [milliseconds / 32, milliseconds, random, random / 32] {
+        id.push(char::from(LETTERS[usize::try_from(number % 32).unwrap_or(0)]));
     }
     id
 }

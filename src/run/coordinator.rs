@@ -55,9 +55,10 @@ pub async fn run(
         words: String::new(),
         calls: Calls::default(),
         tree: Snapshot::default(),
-        shelf: match plan.keeps_diffs {
-            true => Shelf::of(&plan.workspace, directory, plan.events_file.as_deref()).await,
-            false => None,
+        shelf: if plan.keeps_diffs {
+            Shelf::of(&plan.workspace, directory, plan.events_file.as_deref()).await
+        } else {
+            None
         },
         first_tree: Snapshot::default(),
         question: None,

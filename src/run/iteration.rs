@@ -111,6 +111,14 @@ enum Whose {
 }
 
 impl Time {
+    /// What it may take in all, after somebody may have given the run more time.
+    fn after(&mut self, command: &Command) -> Option<Duration> {
+        if let Command::Limit { max_seconds: Some(seconds), .. } = command {
+            self.run = Some(Duration::from_secs(*seconds));
+        }
+        self.total().0
+    }
+
     fn total(self) -> (Option<Duration>, Whose) {
         let left = self.run.map(|most| most.saturating_sub(self.gone).max(Duration::from_millis(1)));
         match (self.own, left) {
@@ -216,19 +224,15 @@ impl Iteration<'_> {
                         interrupted = true;
                         process.stop(StopReason::Asked);
                     }
-                    if let Command::Limit { max_seconds: Some(seconds), .. } = command {
-                        time.run = Some(Duration::from_secs(seconds));
-                        process.allow(time.total().0);
-                    }
+                    process.allow(time.after(&command));
                     orders.take(command);
                 }
                 Next::Came(Came::Retry) => {}
                 Next::Came(Came::Suspend) => {
                     // The shell must find its terminal as it was.
                     drop(handover.take());
-                    suspended += suspend(&mut process);
+                    suspended += suspend(&mut process, &mut reading);
                     handover = Handover::begin(self.screen, recorder);
-                    resized(&process, &mut reading);
                 }
                 Next::Came(Came::Resized) => resized(&process, &mut reading),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
@@ -406,11 +410,12 @@ fn resized(process: &Process, reading: &mut Reading) {
 }
 
 /// Ctrl-Z: the agent halts with its clocks, then ralph itself, until the shell lets it go on. Says how long that was.
-fn suspend(process: &mut Process) -> Duration {
+fn suspend(process: &mut Process, reading: &mut Reading) -> Duration {
     let start = Instant::now();
     process.pause();
     process::suspend_self();
     process.resume();
+    resized(process, reading);
     start.elapsed()
 }
 
