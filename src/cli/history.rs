@@ -128,9 +128,9 @@ fn speed(text: &str) -> Result<f64, String> {
 /// `ralph diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// The run: its id, its beginning, or the letters at its end.
+    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
     #[arg(value_name = "ID")]
-    pub id: String,
+    pub id: Option<String>,
 
     /// Only this iteration, instead of the whole run.
     #[arg(value_name = "N")]

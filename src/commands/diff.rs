@@ -15,7 +15,7 @@ use crate::ui::harmless;
 /// Shows the difference.
 pub fn run(args: &Diff) -> Result<u8, UserError> {
     let here = Here::find()?;
-    let run = here.run(Some(&args.id))?;
+    let run = here.run(args.id.as_deref())?;
     let told = here.tell(&run)?;
     let receipts: Vec<&Receipt> = told
         .summary

@@ -55,7 +55,8 @@ pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
     for notice in &plan.notices {
         let _ = writeln!(text, "note       {}", notice.replace('\n', "\n           "));
     }
-    let _ = writeln!(text, "\nthe first iteration, ready to paste:\n\n{line}");
+    let how = if agent.foreign.is_some() { "as its hooks build it" } else { "ready to paste" };
+    let _ = writeln!(text, "\nthe first iteration, {how}:\n\n{line}");
     let _ = writeln!(text, "\nsettings, and where they come from:\n");
     let width = |of: fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let (keys, values) = (width(|row| row.key.path.len()), width(|row| row.shown.chars().count()));

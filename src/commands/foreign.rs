@@ -198,7 +198,8 @@ pub fn command_line(agent: &Agent, foreign: &Foreign, words: &str, workspace: &P
         let built = driver.build(file.path(), "", "", workspace).await?;
         driver.close().await;
         let argv = std::iter::once(&built.invocation.program).chain(&built.invocation.args);
-        Ok(argv.map(quote).collect::<Vec<_>>().join(" "))
+        let line = argv.map(quote).collect::<Vec<_>>().join(" ");
+        Ok(line.replace(&file.path().display().to_string(), "PROMPT_FILE"))
     })
 }
 

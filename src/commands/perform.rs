@@ -220,7 +220,7 @@ fn held(holder: Option<&Holder>, workspace: &Path) -> UserError {
             UserError::usage(format!(
                 "another run is active in `{place}`: run {run}, agent `{agent}`, process {pid}, since {since}"
             ))
-            .hint(format!("wait for it, stop it with `kill -INT {pid}`, or work in another directory"))
+            .hint("wait for it, stop it with `ralph stop` (`--now`), or work in another directory")
         }
         None => UserError::usage(format!("another run is active in `{place}`"))
             .hint("wait for it, or work in another directory"),

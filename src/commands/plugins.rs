@@ -109,7 +109,7 @@ pub fn new(args: &New, workspace: &Path) -> Result<String, UserError> {
     let write = || {
         std::fs::create_dir_all(workspace.join(directory))?;
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(workspace.join(&path))?;
-        std::io::Write::write_all(&mut file, skeleton.replace("NAME", name).as_bytes())
+        std::io::Write::write_all(&mut file, skeleton.replace("@NAME@", name).as_bytes())
     };
     write().map_err(|error| {
         UserError::usage(format!("cannot write `{}`: {}", path.display(), io_reason(&error)))

@@ -14,6 +14,9 @@ use crate::transcript::reset;
 /// The longest wait that is believed.
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// How an iteration ended that a person did not let finish.
+pub const STOPPED: &str = "stopped by the user";
+
 /// How an iteration ended, in words and as a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
@@ -99,7 +102,7 @@ pub fn how_it_ended(ended: &Ended) -> String {
         Some(StopReason::Startup) => format!("no output within {seconds} s of the start, stopped"),
         Some(StopReason::Idle) => format!("no output and no work for too long, stopped after {seconds} s"),
         Some(StopReason::Total) => format!("timed out after {seconds} s"),
-        Some(StopReason::Asked) => "stopped by the user".to_owned(),
+        Some(StopReason::Asked) => STOPPED.to_owned(),
         Some(StopReason::Stuck) => format!("did the same step {MOST_REPEATS} times over, stopped after {seconds} s"),
         Some(StopReason::AfterEnd) | None => match ended.exit {
             Exit::Code(code) => format!("exit code {code}"),

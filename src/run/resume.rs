@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use super::Memory;
 use super::budget::Spent;
-use crate::journal::Summary;
+use super::judge::STOPPED;
+use crate::journal::{Outcome, Summary};
 
 /// The memory with which a run goes on. `newest` is when its last record was written.
 pub fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
@@ -25,7 +26,15 @@ pub fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
         memory.usage.add(&receipt.usage);
         memory.last = Some(receipt.ended.clone());
     }
-    let unfinished = summary.iterations.last().filter(|played| played.receipt.is_none());
+    let stopped = summary.outcome() == Some(Outcome::Interrupted);
+    let unfinished = summary.iterations.last().filter(|played| match &played.receipt {
+        None => true,
+        Some(receipt) => stopped && receipt.ended == STOPPED,
+    });
+    if unfinished.is_some_and(|played| played.receipt.is_some()) {
+        // Its end was written, but its work was cut off.
+        memory.state.iterations = memory.state.iterations.saturating_sub(1);
+    }
     memory.remarks.push(match unfinished {
         Some(played) => format!(
             "the loop was interrupted in the middle of iteration {}, which is now played again; what it had done so far is \

@@ -86,7 +86,13 @@ impl Rule {
     /// Every marker, completion first.
     fn markers(&self) -> impl Iterator<Item = &str> {
         let others = [REPLAN, appeal::BLOCKED, appeal::END].into_iter().chain(appeal::FAILED).chain(OF_SOME_RUNS);
-        self.completion.iter().map(String::as_str).chain(others)
+        // Known ones that were replaced mean nothing, but who says them should hear that.
+        let replaced = COMPLETION.into_iter().filter(|known| self.is_replaced(known));
+        self.completion.iter().map(String::as_str).chain(others).chain(replaced)
+    }
+
+    fn is_replaced(&self, marker: &str) -> bool {
+        COMPLETION.contains(&marker) && !self.completion.iter().any(|known| known == marker)
     }
 
     /// The markers that mean the same as this one.
@@ -218,6 +224,8 @@ impl Watch {
                 return near_miss(marker, &format!("the agent went on working afterwards (tool `{tool}`)"), &last.text);
             } else if let Some(signal) = self.rule.signal(marker, &message.tail) {
                 return Some(signal);
+            } else if self.rule.is_replaced(marker) {
+                return near_miss(marker, &format!("in this run only `{}` counts", self.rule.told()), &last.text);
             } else {
                 "it ends another kind of run"
             };

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# A driver for NAME: it says how the command line of an agent is built. ralph sources this file and runs the command itself.
-# Chosen by `--agent driver:NAME`, or by PLATFORM_DRIVER="NAME" in .ralphrc. Test it: ralph agents check NAME
+# A driver for @NAME@: it says how the command line of an agent is built. ralph sources this file and runs the command itself.
+# Chosen by `--agent driver:@NAME@`, or by PLATFORM_DRIVER="@NAME@" in .ralphrc. Test it: ralph agents check @NAME@
 
 # A short name in lower case.
-driver_name() { echo "NAME"; }
+driver_name() { echo "@NAME@"; }
 
 # The name for people.
-driver_display_name() { echo "NAME"; }
+driver_display_name() { echo "@NAME@"; }
 
 # The command, or the path to it.
-driver_cli_binary() { echo "NAME"; }
+driver_cli_binary() { echo "@NAME@"; }
 
 # The tools that the agent knows by name.
 driver_valid_tools() {
@@ -45,7 +45,8 @@ driver_supports_live_output() { return 0; }
 # The command line for output that is shown while it comes; this one needs nothing else.
 driver_prepare_live_command() { LIVE_CMD_ARGS=("${CLAUDE_CMD_ARGS[@]}"); }
 
-# A jq program that turns a line of the output into text for people.
+# A jq program that turns a line of the output into text for people. It is for the screen alone: what the agent claims is read
+# from the output itself, which should be plain text or the JSON of an agent that ralph knows (`ralph translate` shows it).
 driver_stream_filter() { echo 'select(.type == "text") | .text'; }
 
 # What a person can do when the agent was not permitted something.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# An agent script for NAME: it runs the agent and reads its output. Chosen by `--agent script:NAME`, or by AGENT="NAME" in
-# config. Test it: ralph agents check NAME
+# An agent script for @NAME@: it runs the agent and reads its output. Chosen by `--agent script:@NAME@`, or by AGENT="@NAME@" in
+# config. Test it: ralph agents check @NAME@
 
 # The agent's command, and its arguments: it works alone and asks nobody.
-AGENT_CLI="NAME"
+AGENT_CLI="@NAME@"
 AGENT_ARGS="--json"
 
 # Runs the agent on the prompt in $1. What it prints on standard output is kept; standard error is shown as it is.
@@ -31,4 +31,4 @@ agent_format_display() {
 
 # Before and after each iteration, in one shell: what the first sets, the second sees.
 agent_pre_iteration() { _STARTED=$SECONDS; }
-agent_post_iteration() { log "NAME took $((SECONDS - _STARTED)) s"; }
+agent_post_iteration() { log "@NAME@ took $((SECONDS - _STARTED)) s"; }

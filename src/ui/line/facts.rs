@@ -100,6 +100,9 @@ impl<W: Write> LineView<W> {
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
                 parts.extend(figures::usage(usage).iter().map(|part| harmless(part)));
                 self.paper.line(&parts.join(&dot), Ink::None)?;
+                if let Some(next) = next_step(*outcome, question.is_some()) {
+                    self.paper.line(next, Ink::None)?;
+                }
                 self.paper.line(&format!("everything that happened is in .ralph/runs/{}", self.run), Ink::Dim)
             }
         }
@@ -214,5 +217,17 @@ pub(super) const fn ending(outcome: Outcome) -> (&'static str, Ink) {
         Outcome::NoProgress => ("no progress", Ink::Warn),
         Outcome::RateLimited => ("rate-limited", Ink::Warn),
         Outcome::Interrupted => ("interrupted", Ink::Warn),
+    }
+}
+
+/// How a run goes on that could.
+const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static str> {
+    match outcome {
+        Outcome::Complete | Outcome::AgentUnusable => None,
+        Outcome::Human if asked => Some("go on: ralph answer \"…\""),
+        Outcome::Limit => Some("go on: ralph resume, with more of what was used up (-n, --max-time, --max-cost)"),
+        Outcome::Human | Outcome::Failed | Outcome::NoProgress | Outcome::RateLimited | Outcome::Interrupted => {
+            Some("go on: ralph resume")
+        }
     }
 }
