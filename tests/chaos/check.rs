@@ -5,7 +5,7 @@ use std::path::Path;
 use super::plan::{Kind, Plan, Stop};
 
 /// What a pipe and one reading can hold when ralph dies in between.
-const UNDER_WAY: u64 = 2 * 64 * 1024;
+const UNDER_WAY: u64 = 1024 * 1024 + 64 * 1024;
 
 /// What is wrong with the outcome of an agent, if anything.
 pub fn outcome(plan: &Plan, line: &str) -> Result<(), String> {
