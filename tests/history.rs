@@ -436,3 +436,17 @@ fn a_copy_stays_out_of_git_and_is_no_way_to_other_files() {
     assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
     test.run().exits(2);
 }
+
+#[test]
+fn an_iteration_that_a_person_stopped_is_played_again() {
+    let script = Script::new().counting().iteration(says("One.")).iteration(says("Two.").hangs()).iteration(says(DONE));
+    let running = Test::new().agent(script).start();
+    running.until("the second is under way", |running| running.journal().contains("Two."));
+    running.signal(Signal::INT);
+    let ran = running.wait().dies_by(2).shows("go on: ralph resume");
+    assert!(ralph(&ran.test, &["resume"]).status.success());
+    let numbers: Vec<_> = ran.facts("iteration_start").iter().map(|start| start["iteration"].clone()).collect();
+    assert_eq!(numbers, [json!(1), json!(2), json!(2)]);
+    assert!(ran.heard(2).contains("in the middle of iteration 2"), "{}", ran.heard(2));
+    assert_eq!(ran.facts("run_end").last().unwrap()["iterations"], 2);
+}

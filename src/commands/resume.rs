@@ -20,6 +20,7 @@ use crate::process;
 use crate::run::control::{Command as Control, send};
 use crate::run::prompt::Source;
 use crate::run::{git, memory_of};
+use crate::ui::figures;
 
 /// Answers what a run asked, and goes on with it.
 pub fn answer(args: Answer) -> Result<u8, UserError> {
@@ -109,7 +110,7 @@ fn go_on(args: &Resume, why: Why) -> Result<u8, UserError> {
         return Err(UserError::usage(format!("the run `{}` has used up its time", run.id))
             .hint(format!("allow more: `ralph resume {} --max-time 8h`", run.id)));
     }
-    plan.notices.push(format!("resumed after {} iterations", memory.state.iterations));
+    plan.notices.push(format!("resumed after {}", figures::plural(u64::from(memory.state.iterations), "iteration")));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
     Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, show, &args.looks)
