@@ -209,8 +209,9 @@ fn a_configured_marker_replaces_the_completion_markers_only() {
         ("Done. ALL GREEN!", Complete),
         ("all green!", NearMiss),
         ("Not ALL GREEN! yet", NearMiss),
-        ("LOOP_COMPLETE", Nothing),
-        ("<promise>COMPLETE</promise>", Nothing),
+        // Known, and replaced: whoever says them is told.
+        ("LOOP_COMPLETE", NearMiss),
+        ("<promise>COMPLETE</promise>", NearMiss),
         ("<promise>REPLAN</promise>", Replan),
     ] {
         assert_eq!(judge(&rule, Messages::Whole, &[ai(text)]), expected, "{text:?}");
