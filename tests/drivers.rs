@@ -5,11 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+#[path = "drivers/around.rs"]
+mod around;
 #[path = "support/commands.rs"]
 mod commands;
 mod support;
-
-use std::time::{Duration, Instant};
 
 use support::Test;
 
@@ -412,108 +412,4 @@ fn trust_is_asked_for_where_the_user_wants_it() {
     let test = test.env("XDG_CONFIG_HOME", home.to_str().unwrap());
     let ran = test.run().exits(2);
     assert!(!ran.test.workspace().join("was-here").exists(), "nothing of it ran");
-}
-
-#[test]
-fn a_dry_run_shows_the_command_that_the_hooks_build() {
-    let ran = with_codex(1).args(&["--dry-run"]).run().exits(0);
-    let ran = ran.shows("codex exec --json --sandbox workspace-write").shows("Do the work.");
-    assert_eq!(ran.calls(), 0, "nothing is started");
-}
-
-#[test]
-fn a_person_at_a_terminal_is_asked_once_and_again_when_the_file_changes() {
-    let test = with_minimal("", DONE).file("ralph.yml", "trust: ask\n");
-    let state = test.workspace().join("state");
-    let test = test.env("XDG_STATE_HOME", state.to_str().unwrap()).env("HOME", state.to_str().unwrap());
-    let mut terminal = test.on_terminal(24, 100);
-    terminal.until("Run it? [y/N]");
-    terminal.types("y\n");
-    let (ran, _) = terminal.wait();
-    let test = ran.complete().test;
-    let (ran, screen) = test.on_terminal(24, 100).wait();
-    assert!(!screen.contains("Run it?"), "it is remembered:\n{screen}");
-    let test = ran.complete().test;
-    let path = test.workspace().join("drivers/minimal.sh");
-    let changed = std::fs::read_to_string(&path).unwrap() + "\n# changed\n";
-    std::fs::write(&path, changed).unwrap();
-    let mut terminal = test.on_terminal(24, 100);
-    terminal.until("has changed since it was allowed");
-    terminal.types("n\n");
-    terminal.wait().0.exits(2);
-}
-
-#[test]
-fn the_configuration_of_its_loop_becomes_a_file_of_ralphs() {
-    let rc = "PLATFORM_DRIVER=codex\nMAX_CALLS_PER_HOUR=7\nCLAUDE_TIMEOUT_MINUTES=9\nSESSION_EXPIRY_HOURS=2\n";
-    let test = with_codex(1).file(".ralphrc", rc);
-    let said = test.tool().args(["init", "--from"]).output().unwrap();
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    let file = std::fs::read_to_string(test.workspace().join("ralph.yml")).unwrap();
-    for expected in
-        ["backend: driver:codex", "calls_per_hour: 7", ".ralphrc:2", "timeout: ", ".ralphrc:3", "session_expiry: "]
-    {
-        assert!(file.contains(expected), "no {expected:?} in\n{file}");
-    }
-    let get = |key: &str| {
-        let said = test.tool().args(["config", "get", key]).output().unwrap();
-        String::from_utf8(said.stdout).unwrap().trim().to_owned()
-    };
-    assert_eq!((get("limits.calls_per_hour"), get("cli.backend")), ("7".into(), "driver:codex".into()));
-    // The file alone is enough to find the driver.
-    std::fs::remove_file(test.workspace().join(".ralphrc")).unwrap();
-    let ran = test.tool().args(["run", "Do the work.", "-n", "1"]).output().unwrap();
-    let shown = String::from_utf8(ran.stdout).unwrap();
-    assert!(shown.contains("agent `codex` is the driver"), "{shown}");
-    let nothing = Test::new().tool().args(["init", "--from"]).output().unwrap();
-    assert_eq!(nothing.status.code(), Some(2));
-}
-
-#[test]
-fn the_bridge_says_nothing_that_bash_3_does_not_know() {
-    let source = include_str!("../src/agent/bridge/bridge.sh");
-    let code: String = source.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
-    for newer in [
-        "mapfile",
-        "readarray",
-        "declare -A",
-        "local -A",
-        "declare -n",
-        "local -n",
-        "declare -g",
-        "coproc",
-        "|&",
-        "&>>",
-        "${!@}",
-        "^^}",
-        ",,}",
-        "@Q}",
-        "BASHPID",
-        "EPOCHREALTIME",
-        "EPOCHSECONDS",
-        "wait -n",
-        "read -N",
-        "printf '%(",
-        ";;&",
-        ";&",
-        "globstar",
-        "lastpipe",
-        "-v ",
-        "inherit_errexit",
-    ] {
-        let found = code.lines().find(|line| line.contains(newer) && !line.contains("printf -v"));
-        assert_eq!(found, None, "{newer}");
-    }
-}
-
-#[test]
-fn a_stop_is_heard_inside_a_hook() {
-    let slow = "driver_build_command() { echo begun > begun; sleep 30; }";
-    let running = with_minimal(slow, DONE).start();
-    running.until("the hook runs", |running| running.workspace().join("begun").exists());
-    let start = Instant::now();
-    running.tells(&["stop", "--now"]);
-    let ran = running.wait();
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    assert_eq!(ran.facts("run_end")[0]["outcome"], "interrupted");
 }

@@ -1,0 +1,81 @@
+//! A person at the terminal of a run: keys in a wait, answers to questions.
+
+use fake_agent::{Script, says, silent};
+
+use super::DONE;
+use super::support::Test;
+
+#[test]
+fn a_key_ends_a_wait_and_the_terminal_is_as_it_was() {
+    let script = Script::new()
+        .counting()
+        .iteration(silent().complains("Error: 429 Too Many Requests").exits(1))
+        .iteration(says(DONE));
+    let mut terminal = Test::new().agent(script).on_terminal(24, 80);
+    terminal.until("r tries now");
+    terminal.running.until("keys come one by one", |_| !terminal.is_as_before());
+    terminal.types("xr");
+    terminal.until("complete");
+    terminal.running.until("the terminal is given back", |_| terminal.is_as_before());
+    let (ran, screen) = terminal.wait();
+    ran.complete();
+    assert!(!screen.contains("xr"), "what is typed is not shown:\n{screen}");
+}
+
+#[test]
+fn a_wait_gives_the_terminal_back_when_it_is_interrupted() {
+    let limited = silent().complains("Error: 429 Too Many Requests").exits(1);
+    let mut terminal = Test::new().agent(limited).on_terminal(24, 80);
+    terminal.until("r tries now");
+    terminal.types("\u{3}");
+    terminal.until("interrupted");
+    terminal.running.until("it has ended", |_| terminal.is_as_before());
+    terminal.wait().0.dies_by(2);
+}
+
+#[test]
+fn a_question_is_answered_at_the_terminal() {
+    let question = "Hm.\n<<<RALPHEX:QUESTION>>>\n{\"question\":\"Which colour?\"}\n<<<RALPHEX:END>>>";
+    let script = || Script::new().counting().iteration(says(question)).iteration(says(DONE));
+    let mut terminal = Test::new().agent(script()).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("the blue one\n");
+    let (ran, _) = terminal.wait();
+    let ran = ran.complete();
+    assert!(ran.heard(1).contains("a person answers your question: the blue one"), "{}", ran.heard(1));
+    // What was typed before it was asked is no answer.
+    let early = Script::new().counting().iteration(silent().sleeps(1500).says(question)).iteration(says(DONE));
+    let mut terminal = Test::new().agent(early).on_terminal(24, 80);
+    terminal.until("iteration 1");
+    terminal.types("rm -rf x\n");
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("red\n");
+    let (ran, _) = terminal.wait();
+    let ran = ran.complete();
+    assert!(ran.heard(1).contains("a person answers your question: red"), "{}", ran.heard(1));
+    // An answer is heard also where no iteration is left.
+    let mut terminal = Test::new().agent(script()).args(&["-n", "1"]).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("blue\n");
+    terminal.wait().0.complete();
+    // Nobody there to ask, or nothing said.
+    let mut terminal = Test::new().agent(script()).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("\n");
+    terminal.wait().0.exits(3);
+}
+
+#[test]
+fn a_run_that_goes_on_after_an_answer_is_interrupted_like_any_other() {
+    let question = "Hm.\n<<<RALPHEX:QUESTION>>>\n{\"question\":\"Which colour?\"}\n<<<RALPHEX:END>>>";
+    let script = Script::new().counting().iteration(says(question)).iteration(says("Long.").hangs());
+    let mut terminal = Test::new().agent(script).on_terminal(24, 80);
+    terminal.until("answer (an empty line ends the run)");
+    terminal.types("blue\n");
+    terminal.running.until("the second iteration", |running| running.recorded().len() == 2);
+    terminal.running.until("its words", |running| running.journal().contains("Long."));
+    terminal.types("\u{3}");
+    let (ran, _) = terminal.wait();
+    let ran = ran.dies_by(2);
+    assert_eq!(ran.facts("run_end").last().unwrap()["outcome"], "interrupted");
+}
