@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use super::clean;
@@ -57,22 +57,16 @@ pub struct Performance {
 }
 
 /// How files of a run are kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Keeping {
     raw: RawBytes,
-    events_file: Option<PathBuf>,
     compress: bool,
     runs: Option<u32>,
 }
 
 impl From<&Settings> for Keeping {
     fn from(settings: &Settings) -> Self {
-        Self {
-            raw: settings.raw.value,
-            events_file: settings.events_file.value.clone(),
-            compress: settings.compress.value,
-            runs: settings.keep_runs.value,
-        }
+        Self { raw: settings.raw.value, compress: settings.compress.value, runs: settings.keep_runs.value }
     }
 }
 
@@ -88,10 +82,10 @@ impl Performance {
         };
         stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
         self.plan.notices.extend(strays(&stage.store));
-        if let Some(path) = &self.keeping.events_file {
+        if let Some(path) = &self.plan.events_file {
             runtime()?.block_on(keep_out_of_git(&self.plan.workspace, path));
         }
-        let copy = self.keeping.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
+        let copy = self.plan.events_file.as_ref().map(|path| EventsFile::open(&self.plan.workspace.join(path)));
         let copy = copy.transpose().map_err(|error| {
             UserError::usage(format!("cannot write `journal.events_file`: {}", io_reason(&error)))
                 .hint("it must be a file in a directory that you may write to")
