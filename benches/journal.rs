@@ -270,13 +270,3 @@ fn peak_memory(command: &mut Command) -> u64 {
     }
     peak
 }
-
-#[expect(unsafe_code, reason = "the standard library does not tell what children have used")]
-fn usage() -> libc::rusage {
-    // SAFETY: a plain C structure of numbers, filled by the call.
-    unsafe {
-        let mut usage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
-        usage
-    }
-}
