@@ -22,7 +22,7 @@ use crate::run::mode::Mode;
 use crate::run::notify::Notify;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
-use crate::run::{Filter, Keys, LeftBehind, Plan, Screen, Worker, sessions, start_error};
+use crate::run::{Filter, Keys, LeftBehind, Plan, Room, Screen, Worker, sessions, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 
@@ -137,6 +137,7 @@ pub fn plan_from(
         },
         clocks: clocks(&settings),
         screen: screen(&settings),
+        room: Room::Whole,
         keys: Keys::Read,
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
