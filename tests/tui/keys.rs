@@ -27,6 +27,8 @@ fn every_pane_has_a_key() {
         ("7", "1 passed; 1 failed"),
         ("8", "raw line of 3"),
         ("e", "complaint of 3"),
+        ("9", "the agent has no terminal in this iteration"),
+        ("8", "complaint of 3"),
         ("?", "search the whole run"),
         ("\u{1b}", "complaint of 3"),
         ("1", "report 3"),

@@ -83,6 +83,8 @@ impl State {
             Wish::Side => self.front = if self.front == Side::List { Side::Pane } else { Side::List },
             Wish::Iteration(by) => self.choose(self.selected.saturating_add_signed(by)),
             Wish::Show(pane) => self.show(pane),
+            // A screen that is wider than the pane is seen from side to side before the next pane is.
+            Wish::NextPane(by) if self.screen_in_front().is_some_and(|screen| screen.slide(by)) => self.follow = false,
             Wish::NextPane(by) => {
                 let count = Pane::ALL.len();
                 self.show(Pane::ALL[(self.pane.number() + count).wrapping_add_signed(by) % count]);
@@ -157,11 +159,19 @@ impl State {
             self.choose(self.list_scroll.cursor.row.saturating_add_signed(rows));
             return;
         }
+        if self.screen_in_front().is_some() {
+            return self.roll(rows);
+        }
         self.follow &= rows > 0;
         self.scroll_pane(|scroll, pages| scroll.step(pages, rows));
     }
 
     fn roll(&mut self, rows: isize) {
+        if let Some(screen) = self.screen_in_front() {
+            screen.roll(rows);
+            self.follow = false;
+            return;
+        }
         self.follow &= rows > 0;
         self.scroll_pane(|scroll, pages| scroll.roll(pages, rows));
     }
@@ -180,6 +190,9 @@ impl State {
             return;
         }
         self.follow = false;
+        if let Some(screen) = self.screen_in_front() {
+            return screen.first();
+        }
         self.scroll_pane(|scroll, pages| scroll.first(pages));
     }
 
@@ -191,6 +204,9 @@ impl State {
         }
         if self.selected == newest || self.front == Side::List {
             self.follow = true;
+        }
+        if let Some(screen) = self.screen_in_front() {
+            return screen.follow();
         }
         self.scroll_pane(|scroll, pages| scroll.last(pages));
     }
@@ -276,6 +292,8 @@ impl State {
             let cursor = self.scrolls[0].cursor;
             let pointed = self.transcript.of(&self.index, &self.theme, self.selected).text_at(cursor);
             text = pointed.unwrap_or_default();
+        } else if let Some(screen) = self.screen_in_front() {
+            text = screen.text();
         } else {
             self.scroll_pane(|scroll, pages| text = pages.row(scroll.cursor.page, scroll.cursor.row).text());
         }
@@ -408,6 +426,9 @@ impl State {
 
     /// Points at a row in sight; a second click opens or closes it.
     fn click(&mut self, row: usize) {
+        if self.screen_in_front().is_some() {
+            return;
+        }
         let mut again = false;
         self.scroll_pane(|scroll, pages| {
             if let Some(place) = scroll.in_sight(pages).get(row) {

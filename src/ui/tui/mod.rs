@@ -19,6 +19,7 @@ mod scroll;
 mod search;
 mod state;
 mod still;
+mod tail;
 mod terminal;
 mod theme;
 mod transcript;
@@ -32,6 +33,7 @@ use crossterm::event;
 
 pub use keys::{KEYS, Key};
 pub use orders::{Hands, Order};
+pub use screen::pane_size;
 pub use still::Still;
 
 use super::style::{Glyphs, Palette};

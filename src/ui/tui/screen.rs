@@ -39,20 +39,11 @@ pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Positi
     }
     let [head, body, foot] = rows_of(area);
     header(state, head, buffer);
-    let wide = area.width >= SIDE_BY_SIDE;
-    let columns = if wide { (area.width / 5).clamp(26, 38) } else { area.width };
-    let list = if wide || state.front == Side::List { Rect { width: columns, ..body } } else { Rect::ZERO };
-    let pane = if wide {
-        Rect { x: body.x + columns + 1, width: body.width - columns - 1, ..body }
-    } else if state.front == Side::Pane {
-        body
-    } else {
-        Rect::ZERO
-    };
-    if wide {
+    let (list, pane) = sides(body, state.front);
+    if list.width > 0 && pane.width > 0 {
         let style = state.theme.style(Ink::Dim);
         (body.top()..body.bottom()).for_each(|y| {
-            buffer.set_string(body.x + columns, y, state.theme.signs.column, style);
+            buffer.set_string(list.right(), y, state.theme.signs.column, style);
         });
     }
     state.areas.list = list;
@@ -62,7 +53,7 @@ pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Positi
     state.areas.tabs.clear();
     (state.areas.pane, state.areas.beside) = (Rect::ZERO, 0);
     if pane.width > 0 {
-        let [tabs, content] = [Rect { height: 1, ..pane }, Rect { y: pane.y + 1, height: pane.height - 1, ..pane }];
+        let [tabs, content] = [Rect { height: 1, ..pane }, below_tabs(pane)];
         state.areas.pane = content;
         let has_side = state.pane == Pane::Transcript && area.width >= WITH_PLAN;
         let beside = if has_side { (area.width / 5).clamp(30, 50) } else { 0 };
@@ -97,6 +88,28 @@ fn rows_of(area: Rect) -> [Rect; 3] {
         Rect { y: area.y + 1, height: area.height - 2, ..area },
         Rect { y: area.y + area.height - 1, height: 1, ..area },
     ]
+}
+
+/// Where list and pane stand: side by side where there is room, else the one that takes the keys.
+fn sides(body: Rect, front: Side) -> (Rect, Rect) {
+    if body.width < SIDE_BY_SIDE {
+        return if front == Side::List { (body, Rect::ZERO) } else { (Rect::ZERO, body) };
+    }
+    let columns = (body.width / 5).clamp(26, 38);
+    let pane = Rect { x: body.x + columns + 1, width: body.width - columns - 1, ..body };
+    (Rect { width: columns, ..body }, pane)
+}
+
+fn below_tabs(pane: Rect) -> Rect {
+    Rect { y: pane.y + 1, height: pane.height.saturating_sub(1), ..pane }
+}
+
+/// The columns and rows of the pane on a terminal of so many columns and rows.
+pub fn pane_size(columns: u16, rows: u16) -> (u16, u16) {
+    let [_, body, _] = rows_of(Rect::new(0, 0, columns.max(10), rows.max(4)));
+    let (_, pane) = sides(body, Side::Pane);
+    let content = below_tabs(pane);
+    (content.width, content.height)
 }
 
 /// How a row is drawn.
@@ -201,6 +214,11 @@ fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
     let number = state.pane.number();
     let height = usize::from(area.height);
     state.scrolls[number].height = height;
+    let theme = state.theme;
+    if let Some(screen) = state.screen_in_front() {
+        screen.draw(area, buffer, &theme);
+        return;
+    }
     match state.pane {
         Pane::Transcript => {
             let mut pages = state.transcript.of(&state.index, &state.theme, state.selected);
@@ -212,7 +230,7 @@ fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
     if state.follow {
         state.show_newest();
     }
-    let (theme, query) = (state.theme, state.query.clone());
+    let query = state.query.clone();
     let front = state.front == Side::Pane;
     state.scroll_pane(|scroll, pages| {
         for (line, place) in (0..).zip(scroll.in_sight(pages)) {
@@ -402,7 +420,7 @@ fn keys(state: &State, columns: usize) -> String {
         }
         // The first key of each is enough here.
         let name = match key.keys {
-            "1…8 ← →" => "1-8",
+            "1…9 ← →" => "1-9",
             "/ n N" => "/",
             keys => keys,
         };

@@ -64,12 +64,38 @@ impl Theme {
         }
     }
 
+    /// The style of a cell of the agent's own screen, which has its own colours where there are colours.
+    pub fn cell(&self, cell: &vt100::Cell) -> Style {
+        let modifiers = [
+            (cell.bold(), Modifier::BOLD),
+            (cell.dim(), Modifier::DIM),
+            (cell.italic(), Modifier::ITALIC),
+            (cell.underline(), Modifier::UNDERLINED),
+            (cell.inverse(), Modifier::REVERSED),
+        ];
+        let modifiers = modifiers.into_iter().filter(|(is_set, _)| *is_set).map(|(_, modifier)| modifier);
+        let style = Style::new().add_modifier(modifiers.collect());
+        match self.palette {
+            Palette::Colour => style.fg(colour(cell.fgcolor())).bg(colour(cell.bgcolor())),
+            Palette::Plain => style,
+        }
+    }
+
     /// What was searched for.
     pub fn found(&self, style: Style) -> Style {
         match self.palette {
             Palette::Colour => style.fg(Color::Black).bg(Color::Yellow),
             Palette::Plain => style.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
         }
+    }
+}
+
+/// A colour of a terminal: its own sixteen stay its own.
+const fn colour(colour: vt100::Color) -> Color {
+    match colour {
+        vt100::Color::Default => Color::Reset,
+        vt100::Color::Idx(number) => Color::Indexed(number),
+        vt100::Color::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
     }
 }
 
