@@ -163,7 +163,7 @@ impl FullScreen {
             palette,
             glyphs,
             owner: Owner::This,
-            hands: Box::new(Steering::new(store, directory, Owner::This)),
+            hands: Box::new(Steering::new(store, directory)),
         };
         let (remote, over) = (Remote::default(), Arc::new(AtomicBool::new(false)));
         let lines = Lines {

@@ -28,7 +28,7 @@ impl Hands for Idle {
 
     fn interrupt(&mut self) {}
 
-    fn suspend(&mut self) {}
+    fn suspend(&mut self, _: Owner) {}
 
     fn difference(&mut self, _: ralph::journal::Receipt) -> Receiver<Result<String, String>> {
         let (sender, receiver) = channel();

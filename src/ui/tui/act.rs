@@ -135,9 +135,13 @@ impl State {
         Deed::None
     }
 
-    /// True while this process plays the run.
+    /// Who plays the run now: when it is over, nobody in this process does.
+    pub fn player(&self) -> Owner {
+        if self.running { self.owner } else { Owner::Another }
+    }
+
     fn is_our_run(&self) -> bool {
-        self.owner == Owner::This && self.running
+        self.player() == Owner::This
     }
 
     fn in_help(&mut self, wish: Wish) -> Deed {

@@ -173,7 +173,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
                 }
                 Deed::Suspend => {
                     drop(taken);
-                    state.hands.suspend();
+                    state.hands.suspend(state.player());
                     caught.wait_until_continued();
                     taken = Taken::take()?;
                     state.changed = true;
