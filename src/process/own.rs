@@ -32,6 +32,11 @@ pub fn has_terminal() -> bool {
         && rustix::termios::tcgetpgrp(input).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
+/// True when standard output is a terminal of ours that another program has now: the shell, after `bg`.
+pub fn is_in_background() -> bool {
+    rustix::termios::tcgetpgrp(rustix::stdio::stdout()).is_ok_and(|group| group != rustix::process::getpgrp())
+}
+
 /// A line that a person types from now on; `None` when nothing comes in time, or the terminal is gone.
 pub fn typed_line(patience: Duration) -> Option<String> {
     let input = rustix::stdio::stdin();

@@ -23,6 +23,9 @@ use crate::process::{self, Keyboard};
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
 
+/// How often a wait looks whether the keyboard is the run's now.
+const LOOK_FOR_KEYS: Duration = Duration::from_millis(500);
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
@@ -395,6 +398,10 @@ impl Looping<'_> {
                     told(&Command::Retry, recorder)?;
                     return Ok(None);
                 },
+                // `fg` gives the terminal back without a word.
+                () = tokio::time::sleep(LOOK_FOR_KEYS), if keyboard.is_none() && self.wants_keys(after) => {
+                    keyboard = self.keyboard(after);
+                }
                 () = &mut sleep => return Ok(None),
             }
         }
@@ -402,7 +409,11 @@ impl Looping<'_> {
 
     /// The keyboard, for waits that are long enough to think about, where it is the run's.
     fn keyboard(&self, wait: Duration) -> Option<Keyboard> {
-        if self.plan.keys == Keys::Read && wait >= Duration::from_secs(1) { Keyboard::take() } else { None }
+        if self.wants_keys(wait) { Keyboard::take() } else { None }
+    }
+
+    fn wants_keys(&self, wait: Duration) -> bool {
+        self.plan.keys == Keys::Read && wait >= Duration::from_secs(1)
     }
 
     /// Waits until somebody says to go on.
