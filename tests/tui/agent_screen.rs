@@ -19,7 +19,7 @@ printf '\033[2J\033[3;3Hthe last screen'
 ";
 
 /// The cell that begins a text, with its place.
-fn cell_of(screen: &Screen, text: &str) -> (u16, u16, vt100::Cell) {
+pub fn cell_of(screen: &Screen, text: &str) -> (u16, u16, vt100::Cell) {
     screen.seen(|seen| {
         let (rows, columns) = seen.parser.screen().size();
         for row in 0..rows.get() {

@@ -3,6 +3,7 @@
 use ralph::event::{Event, Tag};
 use ralph::journal::Outcome;
 
+use super::agent_screen::cell_of;
 use super::history::{History, rich};
 use super::pty::Screen;
 use super::restore::ralph;
@@ -75,9 +76,8 @@ fn what_is_pointed_at_is_copied_and_a_transcript_is_written() {
     let history = finished();
     let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
     screen.shows("report 3");
-    screen.shows("following");
     screen.keys("/report 3\r");
-    screen.hides("following");
+    screen.until("the place that was found", |_| cell_of(&screen, "This is report 3").2.inverse());
     screen.keys("y");
     screen.shows("copied 41 characters");
     screen.keys("w");

@@ -145,7 +145,7 @@ impl State {
     }
 
     fn in_help(&mut self, wish: Wish) -> Deed {
-        let mut rows = self.help_rows(usize::from(self.areas.pane.width).max(20));
+        let mut rows = self.help_rows(usize::from(self.areas.pane.width.saturating_sub(1)).max(20));
         let scroll = &mut self.help_scroll;
         let screen = isize::try_from(scroll.height).unwrap_or(1);
         match wish {

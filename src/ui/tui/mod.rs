@@ -33,8 +33,10 @@ use crossterm::event;
 
 pub use keys::{KEYS, Key};
 pub use orders::{Hands, Order};
+pub use panes::list::Mark;
 pub use screen::pane_size;
 pub use still::Still;
+pub use theme::Signs;
 
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;

@@ -60,12 +60,15 @@ pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Positi
         state.areas.beside = beside;
         draw_tabs(state, tabs, buffer);
         if state.help {
-            let mut rows = state.help_rows(usize::from(content.width));
+            let columns = content.width - 1;
+            let mut rows = state.help_rows(usize::from(columns));
             state.help_scroll.height = usize::from(content.height);
             let places = state.help_scroll.window(&mut rows);
             for (line, place) in (0..).zip(places) {
                 put(buffer, content, line, &rows.row(place.page, place.row), &Look::plain(&state.theme));
             }
+            let edge = Rect { x: content.x + columns, width: 1, ..content };
+            thumb(&state.help_scroll, &mut rows, edge, &state.theme, buffer);
         } else {
             state.areas.pane.width = content.width - beside;
             let side = Rect { x: content.x + content.width - beside, width: beside, ..content };
@@ -190,19 +193,27 @@ fn draw_list(state: &mut State, area: Rect, buffer: &mut Buffer) {
     state.list_scroll = scroll;
 }
 
+/// The names of the panes: of the one in front, and of as many others as there is room for. All have their number.
 fn draw_tabs(state: &mut State, area: Rect, buffer: &mut Buffer) {
     let names = Pane::ALL.map(|pane| format!("{} {}", pane.number() + 1, pane.name()));
-    let full: usize = names.iter().map(|name| name.len() + 2).sum();
-    let fits = full <= usize::from(area.width);
+    let all: usize = names.iter().map(|name| name.len() + 2).sum();
+    let (edge, mut room) = if all <= usize::from(area.width) { (" ", all) } else { ("", usize::from(area.width)) };
+    let front = Pane::ALL.into_iter().position(|pane| pane == state.pane && !state.help);
+    // A number and a blank before it; the one in front also has a blank behind it.
+    room = room.saturating_sub(2 * names.len() + front.map_or(0, |front| names[front].len()));
     let mut x = area.x;
     for (pane, name) in Pane::ALL.into_iter().zip(names) {
-        let is_shown = pane == state.pane && !state.help;
-        // Where there is no room, only the pane in front says its name.
+        let is_shown = front == Some(pane.number());
+        let more = name.len() - 1;
+        let fits = edge == " " || room >= more;
+        if !is_shown && fits && edge.is_empty() {
+            room -= more;
+        }
         let name = if fits || is_shown { name } else { (pane.number() + 1).to_string() };
         let style = state.theme.style(if is_shown { Ink::Strong } else { Ink::Dim });
-        let style = if is_shown { style.patch(REVERSED) } else { style };
+        let (style, edge) = if is_shown { (style.patch(REVERSED), " ") } else { (style, edge) };
         let left = usize::from(area.right().saturating_sub(x));
-        let (next, _) = buffer.set_stringn(x, area.y, format!(" {name} "), left, style);
+        let (next, _) = buffer.set_stringn(x, area.y, format!(" {name}{edge}"), left, style);
         state.areas.tabs.push((Rect { x, y: area.y, width: next - x, height: 1 }, pane));
         x = next;
     }
@@ -377,6 +388,8 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     }
     let words = if let Some((_, message)) = &state.message {
         harmless(message)
+    } else if state.help {
+        "j k scroll, any other key closes this".to_owned()
     } else if state.search.is_some() {
         format!("searching, {} %  Esc ends it", state.searched)
     } else if state.index.percent() < 99 && state.index.known() > 0 {
@@ -384,7 +397,7 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     } else if let Some(wait) = state.index.wait.as_ref().filter(|_| state.running) {
         format!("waiting: {}  r waits no longer", harmless(&wait.reason))
     } else if let Some(question) = question(state) {
-        format!("it asks: {}  a answers", harmless(&question.replace('\n', " ")))
+        format!("it asks: {}  a answers, q leaves", harmless(&question.replace('\n', " ")))
     } else {
         keys(state, columns)
     };
@@ -412,10 +425,15 @@ fn keys(state: &State, columns: usize) -> String {
     const FIRST: [&str; 4] = ["help", "leave", "list", "search"];
     let all = || KEYS.iter().flat_map(|(_, keys)| *keys).filter(|key| !key.short.is_empty());
     let first = FIRST.iter().filter_map(|name| all().find(|key| key.short == *name));
-    let mut line = if state.follow { "following".to_owned() } else { String::new() };
+    let is_over = state.index.end.is_some();
+    let mut line = match (is_over, state.follow) {
+        (true, _) => "the run is over: q leaves".to_owned(),
+        (false, true) => "following".to_owned(),
+        (false, false) => String::new(),
+    };
     for key in first.chain(all().filter(|key| !FIRST.contains(&key.short))) {
         let is_for_runs = ["pause", "stop", "hint"].contains(&key.short);
-        if is_for_runs && !state.running {
+        if is_for_runs && !state.running || is_over && ["leave", "follow"].contains(&key.short) {
             continue;
         }
         // The first key of each is enough here.

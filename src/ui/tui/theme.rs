@@ -26,17 +26,27 @@ pub struct Signs {
     pub column: &'static str,
     /// Under way.
     pub running: &'static str,
+    /// Everything is done, as the agent says.
+    pub complete: &'static str,
+    /// It is not, as the user's commands say.
+    pub unverified: &'static str,
     /// Bars from empty to full.
     pub bars: [&'static str; 9],
     /// Where the window is, on the edge of what is scrolled.
     pub thumb: &'static str,
 }
 
+impl Signs {
+    /// The signs that go with others.
+    pub fn beside(glyphs: Glyphs) -> Self {
+        if glyphs.gutter == Glyphs::UNICODE.gutter { UNICODE } else { ASCII }
+    }
+}
+
 impl Theme {
     /// With these colours and signs.
     pub fn new(palette: Palette, glyphs: Glyphs) -> Self {
-        let unicode = glyphs.gutter == Glyphs::UNICODE.gutter;
-        Self { palette, glyphs, signs: if unicode { UNICODE } else { ASCII } }
+        Self { palette, glyphs, signs: Signs::beside(glyphs) }
     }
 
     /// The style of an ink.
@@ -104,6 +114,8 @@ const UNICODE: Signs = Signs {
     open: "▾",
     column: "│",
     running: "●",
+    complete: "★",
+    unverified: "!",
     bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     thumb: "┃",
 };
@@ -112,7 +124,9 @@ const ASCII: Signs = Signs {
     folded: "+",
     open: "-",
     column: "|",
-    running: "*",
+    running: ">",
+    complete: "*",
+    unverified: "!",
     bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
     thumb: "#",
 };
