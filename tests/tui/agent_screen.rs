@@ -87,7 +87,8 @@ fn an_agent_that_draws_is_seen_as_it_draws_and_afterwards() {
 
 #[test]
 fn a_small_pane_shows_where_the_cursor_is_and_its_window_moves() {
-    let rows: String = (1..=40).map(|row| format!("\u{1b}[{row};1Hrow {row}.\u{1b}[{row};120Hend {row}.")).collect();
+    let rows = (1..=40).map(|row| format!("\u{1b}[{row};1Hrow {row}.\u{1b}[{row};120Hend {row}."));
+    let rows = rows.collect::<Vec<_>>().concat();
     let mut history = History::new();
     history.drawn(1, (40, 130), format!("{rows}\u{1b}[38;1H").as_bytes()).over(Outcome::Complete, None);
     let mut screen = Screen::start(ralph(&history, &["tui"]), 80, 24);

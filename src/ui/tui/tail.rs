@@ -91,7 +91,7 @@ mod tests {
 
     fn rest(tail: &mut Tail) -> Vec<u8> {
         let mut all = Vec::new();
-        let mut piece = [0; 64 * 1024];
+        let mut piece = vec![0; 64 * 1024];
         loop {
             match tail.read(&mut piece).unwrap() {
                 Step::Read(count) => all.extend_from_slice(&piece[..count]),

@@ -85,7 +85,8 @@ fn both_ways_to_save_the_cursor_are_known_also_in_pieces() {
 
 #[test]
 fn a_small_pane_shows_the_part_with_the_cursor_and_its_window_moves() {
-    let rows: String = (1..=20).map(|row| format!("\u{1b}[{row};1Hrow {row}\u{1b}[{row};30Hend {row}")).collect();
+    let rows = (1..=20).map(|row| format!("\u{1b}[{row};1Hrow {row}\u{1b}[{row};30Hend {row}"));
+    let rows = rows.collect::<Vec<_>>().concat();
     let mut screen = told(format!("{rows}\u{1b}[18;1H").as_bytes(), 20, 40);
     let seen = |screen: &mut AgentScreen| {
         let lines = lines(&drawn(screen, 12, 5, Palette::Plain));
