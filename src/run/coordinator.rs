@@ -19,6 +19,7 @@ use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::journal::record::VERSION;
 use crate::journal::{Fact, Outcome, RunDirectory, Topic};
+use crate::plural::plural;
 use crate::process::{self, Keyboard};
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
@@ -326,7 +327,7 @@ impl Looping<'_> {
         if let Some(most) = self.plan.calls_per_hour {
             let wait = self.calls.wait(most, now);
             if !wait.is_zero() {
-                let reason = format!("the limit of {most} calls an hour is reached");
+                let reason = format!("the limit of {} an hour is reached", plural(most, "call"));
                 if policy.max_time.is_some_and(|most| now + wait >= most) {
                     return Ok(Some((Outcome::Limit, format!("{reason}, and waiting would pass the time limit"))));
                 }

@@ -137,7 +137,7 @@ impl Status {
         let mut parts = Vec::new();
         let tokens = self.spent.tokens + self.usage.total_or_sum().unwrap_or(0);
         if tokens > 0 {
-            parts.push(format!("{} tokens", figures::about(tokens)));
+            parts.push(figures::tokens(tokens));
         }
         let usd = match (self.spent.usd, self.usage.cost_usd) {
             (None, None) => None,

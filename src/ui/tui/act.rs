@@ -15,6 +15,7 @@ use super::state::{Side, State};
 use super::{Left, Owner};
 use crate::event::Stream;
 use crate::journal::Outcome;
+use crate::ui::figures;
 
 /// How many rows a turn of the wheel moves.
 const WHEEL: isize = 3;
@@ -305,7 +306,7 @@ impl State {
             text.truncate(boundary(&text, LONGEST_COPY));
             self.tell("copied the first 100 KB; `w` writes all of it to a file");
         } else {
-            self.tell(format!("copied {} characters", text.chars().count()));
+            self.tell(format!("copied {}", figures::plural(text.chars().count() as u64, "character")));
         }
         Deed::Copy(text)
     }

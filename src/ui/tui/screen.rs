@@ -7,7 +7,6 @@ use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::{Modifier, Style};
 
 use super::keys::KEYS;
-use super::panes::list::{money, short};
 use super::panes::{Pane, plan, tools};
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
@@ -325,9 +324,9 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
         parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
     }
     let (tokens, cost) = index.spent();
-    parts.extend(tokens.map(|tokens| (4, format!("{} tokens", short(tokens)))));
-    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", money(most)));
-    parts.extend(cost.map(|cost| (3, format!("{}{most}", money(cost)))));
+    parts.extend(tokens.map(|tokens| (4, figures::tokens(tokens))));
+    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", figures::money(most)));
+    parts.extend(cost.map(|cost| (3, format!("{}{most}", figures::money(cost)))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);

@@ -54,7 +54,8 @@ impl Pages for List<'_> {
         let mut row = Row::new(ink, &format!("{mark:<2}"))
             .and(Ink::Strong, &format!("{:>digits$} ", entry.iteration))
             .and(Ink::None, &format!("{time:>7} "));
-        let price = entry.ended.and_then(|ended| ended.cost.map(money).or_else(|| ended.tokens.map(short)));
+        let price =
+            entry.ended.and_then(|ended| ended.cost.map(figures::money).or_else(|| ended.tokens.map(figures::about)));
         row = row.and(Ink::Dim, &format!("{:>7} ", price.unwrap_or_default()));
         if let Some(hat) = &entry.hat {
             row = row.and(Ink::Agent, hat);
@@ -122,19 +123,5 @@ impl Mark {
             Self::Failed => "failed",
             Self::Unverified => "said that everything is done, but a `verify` command did not agree",
         }
-    }
-}
-
-/// `$0.37`.
-pub fn money(usd: f64) -> String {
-    if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
-}
-
-/// `812`, `41k`, `1.2M`.
-pub fn short(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        1_000..1_000_000 => format!("{}k", number / 1_000),
-        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
     }
 }
