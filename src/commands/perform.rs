@@ -10,7 +10,7 @@ use super::clean;
 use super::converse;
 use super::showing::{Show, Showing};
 use super::tui::answered;
-use super::{resume, runtime};
+use super::{resume, runtime, warn};
 use crate::cli::ViewLooks;
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
@@ -133,10 +133,7 @@ impl Performance {
         }
         drop(stage);
         let left = showing.close();
-        let mut stderr = std::io::stderr();
-        for warning in warnings {
-            let _ = writeln!(stderr, "warning: {warning}");
-        }
+        warn(warnings);
         let finished = finished?;
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),
