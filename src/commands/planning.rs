@@ -113,9 +113,9 @@ pub fn plan_from(
         let asked = settings.fallback.origin.clone();
         crew.push(another(&name, asked, &common, &file, &workspace)?);
     }
-    for name in settings.hats.value.0.iter().filter_map(|hat| hat.agent.clone()).collect::<Vec<_>>() {
+    for Setting { value: name, origin } in settings.hats.value.agents.clone() {
         if !crew.iter().any(|worker| worker.agent.id() == name) {
-            crew.push(another(&name, settings.hats.origin.clone(), &common, &file, &workspace)?);
+            crew.push(another(&name, origin, &common, &file, &workspace)?);
         }
     }
     let plan = Plan {
@@ -152,7 +152,7 @@ pub fn plan_from(
             SessionChoice::Resume => resuming(&settings, None),
             SessionChoice::ResumeUntil(percent) => resuming(&settings, Some(percent)),
         },
-        hats: Hats { hats: settings.hats.value.0.clone(), starting_event: settings.starting_event.value.clone() },
+        hats: Hats { hats: settings.hats.value.hats.clone(), starting_event: settings.starting_event.value.clone() },
         pricing: settings.pricing.value.clone(),
         notify: notify(&settings),
         calls_per_hour: settings.calls_per_hour.value,
