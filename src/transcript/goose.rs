@@ -42,20 +42,27 @@ struct Talk {
     before: Usage,
 }
 
+/// `message`: nearly every line.
 #[derive(Deserialize)]
-struct Wire<'a> {
-    #[serde(borrow, default)]
-    r#type: Maybe<Text<'a>>,
-    #[serde(borrow, default)]
-    message: Option<Message<'a>>,
-    #[serde(borrow, default)]
-    error: Maybe<Text<'a>>,
+struct Said<'a> {
+    #[serde(borrow)]
+    message: Message<'a>,
+}
+
+/// `error`.
+#[derive(Deserialize)]
+struct Failed<'a> {
+    #[serde(borrow)]
+    error: Text<'a>,
+}
+
+/// The one document of `--output-format json`.
+#[derive(Deserialize)]
+struct Document<'a> {
     #[serde(borrow, default)]
     messages: Option<Vec<Message<'a>>>,
     #[serde(default)]
     metadata: Maybe<Totals>,
-    #[serde(flatten)]
-    totals: Totals,
 }
 
 #[derive(Deserialize)]
@@ -278,28 +285,31 @@ impl Reader for Talk {
     }
 
     fn object(&mut self, json: &str, turn: &mut Turn) -> Result<(), Misread> {
-        let wire: Wire<'_> = serde_json::from_str(json)?;
-        match (wire.r#type.0.as_deref(), wire.message, wire.messages) {
-            (Some("message"), Some(message), _) => self.message(message, Delivery::Fragments, turn),
-            (Some("complete"), ..) => self.complete(&wire.totals, turn),
-            (Some("error"), ..) if wire.error.0.is_some() => {
-                let message = wire.error.0.unwrap_or_default();
-                if &*message == "Headless run interrupted" {
-                    turn.text(Tag::Sys, None, message.0);
+        match shape::kind(json).as_deref() {
+            Some("message") => {
+                let line: Said<'_> = serde_json::from_str(json)?;
+                self.message(line.message, Delivery::Fragments, turn);
+            }
+            Some("complete") => self.complete(&serde_json::from_str(json)?, turn),
+            Some("error") => {
+                let Failed { error } = serde_json::from_str(json)?;
+                if &*error == "Headless run interrupted" {
+                    turn.text(Tag::Sys, None, error.0);
                     turn.end(Some(false), "interrupted");
                 } else {
-                    turn.failure(failure(&message));
+                    turn.failure(failure(&error));
                 }
             }
-            (None, _, Some(messages)) => {
-                for message in messages {
+            None => {
+                let document: Document<'_> = serde_json::from_str(json)?;
+                for message in document.messages.ok_or(Misread::Unknown)? {
                     self.message(message, Delivery::Whole, turn);
                 }
-                if let Some(totals) = wire.metadata.0 {
+                if let Some(totals) = document.metadata.0 {
                     self.complete(&totals, turn);
                 }
             }
-            _ => return Err(Misread::Unknown),
+            Some(_) => return Err(Misread::Unknown),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::View;
 use crate::journal::Reader;
@@ -17,6 +17,9 @@ use crate::journal::writer::Appended;
 
 /// How many bytes of records may wait for the view.
 const MOST_WAITING: usize = 2 * 1024 * 1024;
+
+/// In a flood the view takes what has come in so long at once: to be woken for each record costs more than to show it.
+const BATCH: Duration = Duration::from_micros(500);
 
 /// How often a view hears that nothing happened.
 const TICK: Duration = Duration::from_secs(1);
@@ -89,7 +92,7 @@ impl Feed {
 
     /// Waits until the view has shown what it was handed, but no longer than this.
     pub fn settle(&self, patience: Duration) {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let is_behind = || self.shared.shown.load(Ordering::Acquire) < self.shared.end.load(Ordering::Acquire);
         while is_behind() && start.elapsed() < patience {
             std::thread::sleep(Duration::from_millis(1));
@@ -102,11 +105,11 @@ impl Feed {
     pub fn finish(mut self, patience: Duration) -> Shown {
         self.sender = None;
         let Some(thread) = self.thread.take() else { return Shown::InFull };
-        let mut progress = (self.shared.shown.load(Ordering::Acquire), std::time::Instant::now());
+        let mut progress = (self.shared.shown.load(Ordering::Acquire), Instant::now());
         while !thread.is_finished() {
             let shown = self.shared.shown.load(Ordering::Acquire);
             if shown != progress.0 {
-                progress = (shown, std::time::Instant::now());
+                progress = (shown, Instant::now());
             } else if progress.1.elapsed() > patience {
                 return Shown::InPart;
             }
@@ -128,12 +131,16 @@ struct Showing {
 
 impl Showing {
     fn run(mut self) -> io::Result<()> {
+        let mut idle = Instant::now();
         loop {
             let next = if let Ok(appended) = self.receiver.try_recv() {
                 Ok(appended)
             } else {
                 self.catch_up(self.shared.end.load(Ordering::Acquire))?;
                 self.view.flush()?;
+                if std::mem::replace(&mut idle, Instant::now()).elapsed() < BATCH * 2 {
+                    std::thread::sleep(BATCH);
+                }
                 self.receiver.recv_timeout(TICK)
             };
             match next {
