@@ -23,10 +23,19 @@ pub struct OnTerminal {
 impl Test {
     /// Starts it as the foreground program of a terminal.
     pub fn on_terminal(self, rows: u16, columns: u16) -> OnTerminal {
+        self.under(&[], rows, columns)
+    }
+
+    /// Starts a line of bash as the foreground program of a terminal; `"$@"` is ralph.
+    pub fn in_shell(self, line: &str, rows: u16, columns: u16) -> OnTerminal {
+        self.under(&["bash", "-c", line, "bash"], rows, columns)
+    }
+
+    fn under(self, program: &[&str], rows: u16, columns: u16) -> OnTerminal {
         let ralph = self.ralph();
         // Makes the terminal the controlling one, which takes a new session.
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(ralph.get_program()).args(ralph.get_args());
+        command.arg("--ctty").args(program).arg(ralph.get_program()).args(ralph.get_args());
         command.current_dir(ralph.get_current_dir().unwrap());
         for (name, value) in ralph.get_envs() {
             match value {

@@ -19,6 +19,7 @@ mod scroll;
 mod search;
 mod state;
 mod still;
+mod tail;
 mod terminal;
 mod theme;
 mod transcript;
@@ -32,7 +33,10 @@ use crossterm::event;
 
 pub use keys::{KEYS, Key};
 pub use orders::{Hands, Order};
+pub use panes::list::Mark;
+pub use screen::pane_size;
 pub use still::Still;
+pub use theme::Signs;
 
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
@@ -171,7 +175,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
                 }
                 Deed::Suspend => {
                     drop(taken);
-                    state.hands.suspend();
+                    state.hands.suspend(state.player());
                     caught.wait_until_continued();
                     taken = Taken::take()?;
                     state.changed = true;
