@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::clis::Cli;
 use crate::install::{Installed, Version, install};
+use crate::place::Place;
 use crate::scenario::{Permission, Scenario};
 use crate::shapes::Shapes;
 use crate::stage::{Problem, Stage};
-use crate::trial::Place;
 
 const PROMPT: &str = "Do what the script says.";
 
@@ -60,20 +60,20 @@ fn capture(
     let server = Server::start(scenario.model.clone(), &place.work, Bounds::default(), 0)?;
     let base = server.address();
     let denied = cli.denied.as_ref().filter(|_| scenario.permission == Permission::Denied);
-    cli.settle(&place.home, &base, denied)?;
+    cli.settle(&place, &base, denied.map(|denied| &denied.files))?;
     let catalog = Catalog::built_in().map_err(|error| Problem::Wrong(error.to_string()))?;
     let entry = catalog.entries().iter().find(|entry| entry.definition.id == cli.agent);
     let definition = entry.ok_or_else(|| Problem::Wrong(format!("no agent `{}`", cli.agent)))?.definition.clone();
     let mut options = Options::default();
-    options.overrides.extra_args =
-        cli.args.iter().chain(denied.iter().flat_map(|denied| &denied.args)).cloned().collect();
+    options.overrides.extra_args = cli.extra_args(denied);
+    options.overrides.environment = denied.iter().flat_map(|denied| denied.env.clone()).collect();
     let program = installed.programs.join(&cli.agent).into();
     let agent = Agent { definition, options, program, leading: Vec::new(), foreign: None };
     let turn = Turn::new(PROMPT, &place.work);
     let mut call = agent.invocation(&turn).map_err(|error| Problem::Wrong(error.message))?;
     call.env.remove.push("*".to_owned());
     let mut set = vec![("PATH".into(), Stage::path(&installed.programs)), ("HOME".into(), place.home.clone().into())];
-    set.extend(cli.variables(&place.home, &base).into_iter().map(|(name, value)| (name.into(), value.into())));
+    set.extend(cli.variables(&place, &base).into_iter().map(|(name, value)| (name.into(), value.into())));
     call.env.set.extend(set);
     let words: Vec<String> = call.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let begun = Instant::now();

@@ -9,6 +9,7 @@ mod clis;
 mod doctor;
 mod install;
 mod matrix;
+mod place;
 mod processes;
 mod scenario;
 mod sdk;
