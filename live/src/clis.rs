@@ -40,6 +40,8 @@ pub struct Cli {
     pub files: Files,
     /// What forbids it its shell, where something does.
     pub denied: Option<Denied>,
+    /// How a person works with it, where that is played.
+    pub interactive: Option<Interactive>,
     /// Why it can only be run up to its login.
     pub login: Option<String>,
     /// What its output does not tell, and why it is not looked for.
@@ -71,6 +73,19 @@ pub struct Denied {
     pub args: Vec<String>,
     /// Variables, in place of those that ralph sets too.
     pub env: BTreeMap<String, String>,
+}
+
+/// How a person works with a CLI on a terminal.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interactive {
+    /// Files instead of the usual ones, so that it asks nothing at its start.
+    #[serde(default)]
+    pub files: Files,
+    /// What it shows after Ctrl-C in mid-answer.
+    pub interrupted: String,
+    /// What ends it then: lines that are typed one after the other.
+    pub leave: Vec<String>,
 }
 
 /// All of them, or those that are named.
