@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fake_model::{Bounds, Server};
-use ralph::agent::{Agent, Answer, Catalog, Options, Turn, ask};
+use ralph::agent::{Agent, Answer, Catalog, Options, Turn, User, ask};
 use ralph::process::Exit;
 use serde_json::json;
 
@@ -28,10 +28,19 @@ pub fn run(clis: &[Cli], scenarios: &[Scenario], version: Version, into: Option<
         let place = root.join(&cli.agent).join(&installed.version);
         std::fs::create_dir_all(&place)?;
         let mut now = Shapes::default();
+        let mut mute = Vec::new();
         for scenario in scenarios.iter().filter(|one| one.act.is_none() && !one.bulky && playable(cli, one)) {
             let (name, stdout) = capture(&stage, cli, &installed, scenario, &place)?;
             now.read(&stdout);
             println!("{} {}: {} bytes in {}", cli.agent, scenario.name, stdout.len(), place.join(name).display());
+            if stdout.is_empty() {
+                mute.push(scenario.name);
+            }
+        }
+        // Not to be taken for a CLI whose shapes are the same.
+        if !mute.is_empty() {
+            let why = format!("{} printed nothing in {}", cli.agent, mute.join(", "));
+            return Err(Problem::Wrong(format!("{why}: see `*.stderr` and `*.meta.json` in {}", place.display())));
         }
         let Some((last, before)) = newest(&stored.join(&cli.agent))? else {
             println!("{}: nothing is stored to compare with", cli.agent);
@@ -64,7 +73,7 @@ fn capture(
     let catalog = Catalog::built_in().map_err(|error| Problem::Wrong(error.to_string()))?;
     let entry = catalog.entries().iter().find(|entry| entry.definition.id == cli.agent);
     let definition = entry.ok_or_else(|| Problem::Wrong(format!("no agent `{}`", cli.agent)))?.definition.clone();
-    let mut options = Options::default();
+    let mut options = Options { user: User::current(), ..Options::default() };
     options.overrides.extra_args = cli.extra_args(denied);
     options.overrides.environment = denied.iter().flat_map(|denied| denied.env.clone()).collect();
     let program = installed.programs.join(&cli.agent).into();
