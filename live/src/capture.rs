@@ -24,6 +24,8 @@ pub fn run(clis: &[Cli], scenarios: &[Scenario], version: Version, into: Option<
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/transcripts");
     for cli in clis.iter().filter(|cli| cli.absent.is_none() && cli.login.is_none()) {
         let installed = install(&stage, cli, version)?;
+        // Looked at before anything is put there.
+        let before = newest(&stored.join(&cli.agent))?;
         let root = into.map_or_else(|| stage.place.join("captures"), Path::to_path_buf);
         let place = root.join(&cli.agent).join(&installed.version);
         std::fs::create_dir_all(&place)?;
@@ -42,7 +44,7 @@ pub fn run(clis: &[Cli], scenarios: &[Scenario], version: Version, into: Option<
             let why = format!("{} printed nothing in {}", cli.agent, mute.join(", "));
             return Err(Problem::Wrong(format!("{why}: see `*.stderr` and `*.meta.json` in {}", place.display())));
         }
-        let Some((last, before)) = newest(&stored.join(&cli.agent))? else {
+        let Some((last, before)) = before else {
             println!("{}: nothing is stored to compare with", cli.agent);
             continue;
         };
