@@ -20,11 +20,12 @@ struct Size {
 const FULL: Size = Size { starts: 200, iterations: 100, stream_bytes: 200_000_000 };
 const SHORT: Size = Size { starts: 20, iterations: 20, stream_bytes: 20_000_000 };
 
-/// Wall time, processor time and peak memory of something that was run.
+/// Wall time and processor time of something that was run, and how it ended.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     wall: Duration,
     cpu: Duration,
+    code: Option<i32>,
 }
 
 fn main() {
@@ -54,8 +55,11 @@ fn iterations(count: u32) {
     let run = |count: u32| {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(RALPH);
-        command.args(["run", "do it", "--agent-cmd", "echo word", "-n", &count.to_string()]);
-        measure(command.current_dir(directory.path()).stdout(Stdio::null()))
+        command.args(["run", "do it", "--agent-cmd", "echo word", "--no-progress", "0", "-n", &count.to_string()]);
+        let cost = measure(command.current_dir(directory.path()).stdout(Stdio::null()));
+        // A run that ended for another reason than its limit has not played so many.
+        assert_eq!(cost.code, Some(5), "all {count} iterations are played");
+        cost
     };
     let (one, many) = (run(1), run(count + 1));
     let mut bare = Cost::default();
@@ -129,8 +133,8 @@ fn per(duration: Duration, count: u32) -> f64 {
 
 fn measure(command: &mut Command) -> Cost {
     let (cpu, start) = (children_cpu(), Instant::now());
-    let _ = command.stderr(Stdio::null()).status().unwrap();
-    Cost { wall: start.elapsed(), cpu: children_cpu().saturating_sub(cpu) }
+    let status = command.stderr(Stdio::null()).status().unwrap();
+    Cost { wall: start.elapsed(), cpu: children_cpu().saturating_sub(cpu), code: status.code() }
 }
 
 /// Processor time of all children so far.

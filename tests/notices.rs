@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+#[path = "support/commands.rs"]
+mod commands;
 mod support;
 
 use fake_agent::says;
@@ -26,4 +28,18 @@ fn a_notice_that_does_not_arrive_changes_nothing() {
     ran.complete()
         .complains("warning: a notice did not arrive: `false` failed")
         .complains("cannot reach http://127.0.0.1:1");
+}
+
+#[test]
+fn an_encrypted_address_is_reached_by_curl_and_stands_in_no_list_of_processes() {
+    let config = "notify:\n  webhook: 'https://hooks.example/x?key=\"secret\"'\n";
+    // What curl is told on its standard input names the file with the words.
+    let curl = "cat > \"$HERE/config\"; cp \"$(sed -n 's/^data-binary = \"@\\(.*\\)\"$/\\1/p' \"$HERE/config\")\" \"$HERE/body\"";
+    let test = Test::new().file("ralph.yml", config).stands_for("curl", curl);
+    let ran = test.agent(says("All done.\n<promise>COMPLETE</promise>")).run().complete();
+    assert!(!ran.argv(1).join(" ").contains("hooks.example"), "{:?}", ran.argv(1));
+    let told = std::fs::read_to_string(ran.test.bin().join("config")).unwrap();
+    assert!(told.contains(r#"url = "https://hooks.example/x?key=\"secret\"""#), "{told}");
+    let body: serde_json::Value = serde_json::from_slice(&std::fs::read(ran.test.bin().join("body")).unwrap()).unwrap();
+    assert_eq!(body["notice"].as_str(), Some("complete"));
 }

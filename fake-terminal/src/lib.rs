@@ -2,6 +2,7 @@
 //!
 //! It answers what programs ask a terminal, as a real one does. The program never outlives it.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::num::NonZeroU16;
@@ -159,7 +160,7 @@ impl vt100::Callbacks for Questions {
             // Where is the cursor?
             (None, [[6]], 'n') => {
                 let (row, column) = screen.cursor_position();
-                self.answers.push_str(&format!("\x1b[{};{}R", row + 1, column + 1));
+                let _ = write!(self.answers, "\x1b[{};{}R", row + 1, column + 1);
             }
             // What are you? One of the oldest.
             (None, [] | [[0]], 'c') => self.answers.push_str("\x1b[?6c"),

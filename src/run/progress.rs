@@ -45,6 +45,18 @@ struct Repository {
     branch: Option<String>,
 }
 
+impl Repository {
+    /// Takes a line about HEAD, as `branch.oid` and `branch.head`; others tell of what is elsewhere.
+    fn header(&mut self, line: &str) {
+        let told = |value: &str| (!matches!(value, "(initial)" | "(detached)")).then(|| value.to_owned());
+        match line.split_once(' ') {
+            Some(("branch.oid", commit)) => self.head = told(commit),
+            Some(("branch.head", branch)) => self.branch = told(branch),
+            _ => {}
+        }
+    }
+}
+
 /// What differs between two moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
@@ -135,24 +147,32 @@ impl Snapshot {
     }
 
     async fn add_repository(&mut self, top: &Path, workspace: &Path) {
-        let head = git(top, &["rev-parse", "--verify", "--quiet", "HEAD"]).await;
-        let head = head.map(|said| String::from_utf8_lossy(&said).trim().to_owned()).filter(|head| !head.is_empty());
-        let mut repository = Repository { head, branch: None };
-        let ask = ["status", "--porcelain=v1", "--branch", "-z", "--untracked-files=all", "--no-renames"];
+        // Head, branch and files in one answer, so that they are of one moment.
+        let ask = [
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "--no-ahead-behind",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+        ];
         let status = git(top, &ask).await;
         self.seen |= status.is_some();
-        for entry in status.unwrap_or_default().split(|&byte| byte == 0).filter(|entry| entry.len() > 3) {
-            if let Some(line) = entry.strip_prefix(b"## ") {
-                repository.branch = branch(&String::from_utf8_lossy(line));
+        let mut repository = Repository::default();
+        for entry in status.unwrap_or_default().split(|&byte| byte == 0) {
+            if let Some(header) = entry.strip_prefix(b"# ") {
+                repository.header(&String::from_utf8_lossy(header));
                 continue;
             }
-            let path = Path::new(std::ffi::OsStr::from_bytes(&entry[3..]));
+            let Some((state, path)) = status_entry(entry) else { continue };
+            let path = Path::new(std::ffi::OsStr::from_bytes(path));
             let shown = shown(top, path, workspace);
             if self.files.len() >= MOST_FILES || is_ignored(&shown) {
                 continue;
             }
             let mut hasher = DefaultHasher::new();
-            entry[..2].hash(&mut hasher);
+            state.hash(&mut hasher);
             self.content(&top.join(path)).hash(&mut hasher);
             self.files.insert(shown, hasher.finish());
         }
@@ -258,11 +278,16 @@ async fn committed_files(top: &Path, before: Option<&str>, head: &str) -> Vec<Pa
     paths.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).collect()
 }
 
-/// The branch in git's words about it; `None` when there is none.
-fn branch(line: &str) -> Option<String> {
-    let line = line.strip_prefix("No commits yet on ").unwrap_or(line);
-    let name = line.split("...").next().unwrap_or(line);
-    (name != "HEAD (no branch)").then(|| name.to_owned())
+/// State and path of a file in git's second short format: `1 XY …`, `u XY …` with fields before the path, or `? path`.
+fn status_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let fields_before_path = match entry.first()? {
+        b'?' => return Some((&entry[..1], entry.get(2..)?)),
+        b'1' => 8,
+        b'u' => 10,
+        _ => return None,
+    };
+    let path = entry.splitn(fields_before_path + 1, |&byte| byte == b' ').nth(fields_before_path)?;
+    Some((entry.get(2..4)?, path))
 }
 
 /// Asks git something; `None` when it cannot answer.
@@ -288,77 +313,5 @@ pub async fn git_with(directory: &Path, args: &[&str], more: &[(&str, &str)]) ->
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(directory: &Path, args: &[&str]) {
-        let status = std::process::Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-            .args(args)
-            .current_dir(directory)
-            .output()
-            .unwrap();
-        assert!(status.status.success(), "{args:?}: {}", String::from_utf8_lossy(&status.stderr));
-    }
-
-    fn write(directory: &Path, name: &str, text: &str) {
-        let path = directory.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_dirty_tree_is_no_progress_until_it_changes() {
-        let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().canonicalize().unwrap();
-        run(&place, &["init", "-q"]);
-        write(&place, "a", "one");
-        run(&place, &["add", "."]);
-        run(&place, &["commit", "-qm", "first"]);
-        write(&place, "a", "dirty");
-        write(&place, "new", "untracked");
-        write(&place, ".ralph/runs/x", "journal");
-        let before = Snapshot::all(&place).await;
-        let same = Snapshot::all(&place).await.since(&before).await;
-        assert_eq!((same.moved, same.files.len()), (Some(false), 0));
-        write(&place, "a", "dirtier");
-        write(&place, ".ralph/runs/x", "more journal");
-        let changed = Snapshot::all(&place).await.since(&before).await;
-        assert_eq!((changed.moved, changed.files), (Some(true), vec!["a".to_owned()]));
-    }
-
-    #[tokio::test]
-    async fn a_commit_is_progress_and_is_named() {
-        let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().canonicalize().unwrap();
-        run(&place, &["init", "-q"]);
-        write(&place, "src/a", "one");
-        let before = Snapshot::all(&place).await;
-        run(&place, &["add", "."]);
-        run(&place, &["commit", "-qm", "Begin"]);
-        let change = Snapshot::all(&place).await.since(&before).await;
-        assert_eq!(change.moved, Some(true));
-        let below = Snapshot::all(&place.join("src")).await.since(&before).await;
-        assert!(below.files.contains(&"a".to_owned()), "told from the working directory: {below:?}");
-        assert!(change.commits[0].ends_with(" Begin"), "{change:?}");
-        assert!(change.files.contains(&"src/a".to_owned()), "{change:?}");
-        assert!(change.head_before.is_none() && change.head_after.is_some());
-    }
-
-    #[tokio::test]
-    async fn without_a_repository_files_are_compared_and_repositories_below_are_seen() {
-        let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().canonicalize().unwrap();
-        write(&place, "plain", "one");
-        write(&place, "inner/a", "one");
-        run(&place.join("inner"), &["init", "-q"]);
-        let before = Snapshot::all(&place).await;
-        assert_eq!(Snapshot::all(&place).await.since(&before).await.moved, Some(false));
-        write(&place, "inner/a", "two");
-        let change = Snapshot::all(&place).await.since(&before).await;
-        assert_eq!((change.moved, change.files), (Some(true), vec!["inner/a".to_owned()]));
-        write(&place, "plain", "two");
-        let change = Snapshot::all(&place).await.since(&before).await;
-        assert_eq!(change.files, ["inner/a", "plain"]);
-    }
-}
+#[path = "progress_tests.rs"]
+mod tests;

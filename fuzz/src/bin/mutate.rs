@@ -1,14 +1,15 @@
-//! A fuzzer for the stable compiler: damages captured transcripts at random and feeds the adapters with
-//! them. Seeded, so that what it finds can be found again; limited in time, so that it can run anywhere.
+//! A fuzzer for the stable compiler: damages captured transcripts and a journal at random and feeds the adapters, the
+//! journal's reader and the search for secrets with them. Seeded, so that what it finds can be found again; limited in
+//! time, so that it can run anywhere.
 //!
-//! `cargo run --release -p fuzz --bin mutate -- [--seconds N] [--seed N] [DIALECT…]`
+//! `cargo run --release -p fuzz --bin mutate -- [--seconds N] [--seed N] [DIALECT | journal | redaction]…`
 
-use std::panic::catch_unwind;
+use std::panic::{RefUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use ralph::transcript::{DIALECTS, Dialect};
+use ralph::transcript::DIALECTS;
 
 /// Longer inputs only make the search slower.
 const LONGEST: usize = 64 * 1024;
@@ -75,17 +76,58 @@ fn main() -> ExitCode {
             _ => wanted.push(word),
         }
     }
+    let targets = targets();
+    if let Some(word) = wanted.iter().find(|word| targets.iter().all(|target| target.name != word.as_str())) {
+        let names: Vec<&str> = targets.iter().map(|target| target.name).collect();
+        eprintln!("error: nothing here is called `{word}`; there are: {}", names.join(", "));
+        return ExitCode::from(2);
+    }
     let mut found = 0;
-    for dialect in DIALECTS.iter().filter(|dialect| wanted.is_empty() || wanted.iter().any(|name| name == dialect.name))
-    {
-        found += usize::from(!fuzz(dialect, Duration::from_secs(seconds), seed));
+    for target in targets.iter().filter(|target| wanted.is_empty() || wanted.iter().any(|name| name == target.name)) {
+        found += usize::from(!fuzz(target, Duration::from_secs(seconds), seed));
     }
     if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs one dialect; false when something was found.
-fn fuzz(dialect: &'static Dialect, limit: Duration, seed: u64) -> bool {
-    let seeds = seeds(dialect.name);
+/// Takes bytes; panics when a promise is broken.
+type Check = dyn Fn(&[u8]) + RefUnwindSafe;
+
+/// Something that takes any bytes.
+struct Target {
+    name: &'static str,
+    check: Box<Check>,
+    /// Where there are good examples, below `tests/`, and how their names end.
+    examples: (PathBuf, &'static str),
+}
+
+/// Every dialect, the journal's reader, the search for secrets.
+fn targets() -> Vec<Target> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
+    let transcripts = tests.join("transcripts");
+    let dialects = DIALECTS.iter().map(|dialect| {
+        // Of all agents where a dialect has none of its own.
+        let own = Some(transcripts.join(dialect.name)).filter(|own| own.is_dir());
+        Target {
+            name: dialect.name,
+            check: Box::new(move |bytes| fuzz::check_adapter(dialect, bytes)),
+            examples: (own.unwrap_or_else(|| transcripts.clone()), "stdout"),
+        }
+    });
+    let journal =
+        Target { name: "journal", check: Box::new(fuzz::check_journal), examples: (tests.join("cli"), "jsonl") };
+    let redaction = Target {
+        name: "redaction",
+        check: Box::new(fuzz::check_redaction),
+        examples: (transcripts.join("claude"), "stdout"),
+    };
+    dialects.chain([journal, redaction]).collect()
+}
+
+/// Runs one target; false when something was found.
+fn fuzz(target: &Target, limit: Duration, seed: u64) -> bool {
+    let Target { name, check, examples: (directory, ending) } = target;
+    let mut seeds = vec![Vec::new()];
+    collect(directory, ending, &mut seeds);
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let began = Instant::now();
     let mut runs = 0_u64;
@@ -96,20 +138,16 @@ fn fuzz(dialect: &'static Dialect, limit: Duration, seed: u64) -> bool {
         }
         input.truncate(LONGEST);
         runs += 1;
-        if catch_unwind(|| fuzz::check_adapter(dialect, &input)).is_err() {
-            let path = std::env::temp_dir().join(format!("fuzz-{}-{seed}-{runs}", dialect.name));
+        if catch_unwind(|| check(&input)).is_err() {
+            let path = std::env::temp_dir().join(format!("fuzz-{name}-{seed}-{runs}"));
             let kept =
                 std::fs::write(&path, &input).map_or_else(|error| error.to_string(), |()| path.display().to_string());
-            println!("{}: found after {runs} runs, seed {seed}: {kept}", dialect.name);
+            println!("{name}: found after {runs} runs, seed {seed}: {kept}");
             return false;
         }
     }
-    println!(
-        "{}: {runs} runs in {} s from {} seeds, nothing found",
-        dialect.name,
-        began.elapsed().as_secs(),
-        seeds.len()
-    );
+    let (seconds, seeds) = (began.elapsed().as_secs(), seeds.len());
+    println!("{name}: {runs} runs in {seconds} s from {seeds} seeds, nothing found");
     true
 }
 
@@ -149,25 +187,16 @@ fn lines(input: &mut Vec<u8>, random: &mut Random, change: impl Fn(&mut Vec<&[u8
     *input = lines.join(&b'\n');
 }
 
-/// The captures of the dialect; of all agents where it has none of its own.
-fn seeds(name: &str) -> Vec<Vec<u8>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/transcripts");
-    let mut seeds = Vec::new();
-    let own = root.join(name);
-    collect(if own.is_dir() { &own } else { &root }, &mut seeds);
-    seeds.push(Vec::new());
-    seeds
-}
-
-fn collect(directory: &Path, seeds: &mut Vec<Vec<u8>>) {
+/// The files below a directory whose names end so.
+fn collect(directory: &Path, ending: &str, seeds: &mut Vec<Vec<u8>>) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     // The same order on every machine, so that a seed finds the same again.
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            collect(&path, seeds);
-        } else if path.extension().is_some_and(|ending| ending == "stdout")
+            collect(&path, ending, seeds);
+        } else if path.extension().is_some_and(|found| found == ending)
             && let Ok(mut bytes) = std::fs::read(&path)
         {
             bytes.truncate(LONGEST);
