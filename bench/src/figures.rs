@@ -31,7 +31,6 @@ pub struct Size {
 }
 
 /// One line of the table.
-
 pub struct Figure {
     /// What is done.
     pub what: String,

@@ -87,8 +87,7 @@ impl Bench {
 /// The journal of the only run.
 pub fn journal(directory: &Path) -> io::Result<String> {
     let found = |path: PathBuf| path.join("journal.jsonl").exists().then(|| path.join("journal.jsonl"));
-    let runs = fs::read_dir(directory.join(".ralph/runs"))?.flatten();
-    let journal = runs.filter_map(|entry| found(entry.path())).next();
+    let journal = fs::read_dir(directory.join(".ralph/runs"))?.flatten().find_map(|entry| found(entry.path()));
     Ok(journal.ok_or_else(|| io::Error::other("no journal"))?.to_string_lossy().into_owned())
 }
 
