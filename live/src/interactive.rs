@@ -95,6 +95,8 @@ fn sit_at(terminal: &mut Terminal, interactive: &Interactive, server: &Server) -
     if !shows(terminal, ANSWER) {
         return Ok(Err("the answer is not drawn".to_owned()));
     }
+    // An answer that is drawn is not yet a program that reads.
+    sleep(APART);
     terminal.types("go on")?;
     if !shows(terminal, "go on") {
         return Ok(Err("what is typed does not arrive".to_owned()));
