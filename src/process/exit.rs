@@ -100,7 +100,7 @@ mod platform {
             let (ended, receiver) = oneshot::channel();
             std::thread::Builder::new().name("exit-watch".into()).stack_size(64 * 1024).spawn(move || {
                 let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-                while rustix::process::waitid(WaitId::Pid(pid), options) == Err(rustix::io::Errno::INTR) {}
+                while matches!(rustix::process::waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
                 let _ = ended.send(());
             })?;
             Ok(Self(receiver))

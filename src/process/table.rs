@@ -202,7 +202,7 @@ mod platform {
     use super::Entry;
 
     pub fn read() -> io::Result<Vec<Entry>> {
-        let output = super::super::spawn::output("ps", &["-axo", "pid=,ppid=,pgid=,sess=,stat=,time=,lstart="])?;
+        let output = super::super::spawn::output("ps", &["-axo", "pid=,ppid=,pgid=,stat=,time=,lstart="])?;
         Ok(String::from_utf8_lossy(&output).lines().filter_map(parse).collect())
     }
 
@@ -213,7 +213,7 @@ mod platform {
     fn parse(line: &str) -> Option<Entry> {
         let mut fields = line.split_ascii_whitespace();
         let mut number = || fields.next()?.parse::<i32>().ok();
-        let (pid, parent, group, _session) = (number()?, number()?, number()?, number()?);
+        let (pid, parent, group) = (number()?, number()?, number()?);
         let state = fields.next()?;
         let used = time(fields.next()?)?;
         let started = fields.collect::<Vec<_>>().join(" ");
@@ -222,7 +222,7 @@ mod platform {
             pid,
             parent,
             group,
-            // `sess` is an address there, not a number of a process.
+            // What `ps` calls a session there is an address, not the number of a process.
             session: group,
             zombie: state.starts_with('Z'),
             started: hash,
