@@ -82,7 +82,7 @@ fn of(checks: &Value, what: &str) -> String {
 fn an_agent_that_has_everything_is_fine() {
     let machine = Machine::new().with("claude", "2.1.100", CLAUDE);
     let (code, found) = machine.doctor(&[]);
-    assert_eq!(check(&found, "claude", "version"), "ok: 2.1.100, tested up to 2.1.197");
+    assert_eq!(check(&found, "claude", "version"), "ok: 2.1.100, tested up to 2.1.325");
     assert_eq!(check(&found, "claude", "flags"), "ok: all 12 that ralph passes are in `claude --help`");
     assert!(check(&found, "claude", "login").starts_with("note: not seen"));
     assert_eq!((code, &found["exit_code"]), (0, &serde_json::json!(0)), "{found:#}");
@@ -117,7 +117,7 @@ fn what_is_wrong_with_an_agent_that_is_not_taken_does_not_stop_a_run() {
 fn a_newer_version_is_worth_a_note() {
     let machine = Machine::new().with("claude", "3.0.0", CLAUDE);
     let (code, found) = machine.doctor(&[]);
-    assert_eq!(check(&found, "claude", "version"), "note: 3.0.0 is newer than 2.1.197, the newest that was tested");
+    assert_eq!(check(&found, "claude", "version"), "note: 3.0.0 is newer than 2.1.325, the newest that was tested");
     assert_eq!(code, 0);
 }
 

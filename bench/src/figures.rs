@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::chart::Group;
+use crate::idle::journal;
 use crate::measure::{Cost, cost, finish, repeated};
 use crate::streams;
 
@@ -23,6 +24,10 @@ pub struct Size {
     pub large: u64,
     /// Loops at once.
     pub loops: u32,
+    /// How long a view is left alone.
+    pub idle: Duration,
+    /// Lines through the bridge to bash.
+    pub lines: usize,
 }
 
 /// One line of the table.
@@ -45,17 +50,20 @@ pub struct Bench {
     pub size: Size,
 }
 
+const NO_JQ: &str = "`jq` is not installed";
+
 fn ms(duration: Duration, count: u32) -> f64 {
     duration.as_secs_f64() * 1000.0 / f64::from(count)
 }
 
-fn mib(kib: u64) -> String {
+/// Memory, for people.
+pub fn mib(kib: u64) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }
 
 impl Bench {
     /// `ralph` in a fresh directory.
-    fn run(&self, name: &str, words: &[&str]) -> io::Result<Command> {
+    pub fn run(&self, name: &str, words: &[&str]) -> io::Result<Command> {
         let directory = self.place.join(name);
         fs::create_dir_all(&directory)?;
         let mut command = Command::new(&self.ralph);
@@ -73,8 +81,11 @@ impl Bench {
     pub fn all(&self) -> io::Result<Vec<Figure>> {
         let mut figures = vec![self.start_up()?, self.iteration()?];
         figures.extend(self.large()?);
+        figures.push(self.journal()?);
         figures.push(self.many_loops()?);
         figures.push(self.wrapper()?);
+        figures.push(self.bridge()?);
+        figures.extend(self.full_screen()?);
         Ok(figures)
     }
 
@@ -130,10 +141,11 @@ impl Bench {
             baseline: format!("`cat`: {:.0} MB/s, {:.1} s CPU", cat.rate(bytes), cat.cpu.as_secs_f64()),
         }];
         let replay = cost(&mut self.run("large", &["replay", "--output", "json"])?)?;
+        let cat = cost(&mut self.shell("cat large/.ralph/runs/*/journal.jsonl | cat"))?;
         figures.push(Figure {
-            what: "`ralph replay` of that run".to_owned(),
+            what: "`ralph replay --output json` of that run".to_owned(),
             ralph: format!("{:.1} s, peak {}", replay.wall.as_secs_f64(), mib(replay.peak)),
-            baseline: String::new(),
+            baseline: format!("`cat` of its journal: {:.1} s", cat.wall.as_secs_f64()),
         });
         fs::remove_dir_all(self.place.join("large"))?;
         let long = self.size.large;
@@ -160,6 +172,37 @@ impl Bench {
         command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let begun = Instant::now();
         finish_any(command.spawn()?, begun)
+    }
+
+    /// A run that was stopped half-way is no measurement: its journal must have all of it.
+    fn found(&self, name: &str, words: &str, wanted: usize) -> io::Result<()> {
+        let found = fs::read_to_string(journal(&self.place.join(name))?)?.matches(words).count();
+        if found >= wanted {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("{name}: {found} of {wanted} lines are in the journal")))
+    }
+
+    /// One record for each line that an agent prints.
+    fn journal(&self) -> io::Result<Figure> {
+        let lines = self.size.stream / 250;
+        let file = self.place.join("records.rtf1");
+        let line = |number| {
+            format!("@@RALPH@@ {{\"type\":\"text\",\"tag\":\"AI\",\"text\":\"what an agent says, number {number}\"}}\n")
+        };
+        fs::write(&file, (0..lines).map(line).collect::<String>())?;
+        let agent = format!("cat {}", file.display());
+        let run = self.looped("journal", &["--agent-cmd", &agent, "--transcript", "rtf1"])?;
+        self.found("journal", "what an agent says", lines)?;
+        let script = format!("cut -c 11- '{}' | jq -c . > records.jsonl", file.display());
+        let jq = if has_jq() { Some(cost(&mut self.shell(&script))?) } else { None };
+        fs::remove_dir_all(self.place.join("journal"))?;
+        let rate = |cost: &Cost| lines as f64 / cost.cpu.as_secs_f64().max(0.01);
+        Ok(Figure {
+            what: format!("a run with {lines} records in its journal, records a second of processor time"),
+            ralph: format!("{:.0}", rate(&run)),
+            baseline: jq.map_or(NO_JQ.to_owned(), |jq| format!("`jq -c . > file`: {:.0}", rate(&jq))),
+        })
     }
 
     fn many_loops(&self) -> io::Result<Figure> {
@@ -201,11 +244,44 @@ impl Bench {
         Ok(Figure {
             what: "`translate --from codex --to claude`, lines a second of processor time".to_owned(),
             ralph: format!("{:.0}", lines as f64 / ralph.cpu.as_secs_f64().max(0.01)),
-            baseline: jq.map_or("`jq` is not installed".to_owned(), |jq| {
+            baseline: jq.map_or(NO_JQ.to_owned(), |jq| {
                 format!(
                     "a bash wrapper with a `jq` for each line: {:.0}",
                     f64::from(few) / jq.cpu.as_secs_f64().max(0.01)
                 )
+            }),
+        })
+    }
+
+    /// The display of an agent script: a `jq` for each line, which the bridge answers without a process.
+    fn bridge(&self) -> io::Result<Figure> {
+        let directory = self.place.join("bridge");
+        fs::create_dir_all(directory.join("agents"))?;
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/scripts/streams.sh");
+        let stream = directory.join("stream.jsonl");
+        let text = fs::read_to_string(fixture)?
+            .replace("AGENT_CLI=\"streams\"", "AGENT_CLI=cat")
+            .replace("AGENT_ARGS=\"-x --json\"", &format!("AGENT_ARGS='{}'", stream.display()));
+        // More than one filter in the loop: each line is a question of its own.
+        let text = text.replace("read -r line; do", "read -r line; do :");
+        fs::write(directory.join("agents/streams.sh"), text)?;
+        let line = |number| {
+            format!(
+                "{{\"type\":\"assistant\",\"message\":{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"words, number {number}\"}}]}}}}\n"
+            )
+        };
+        fs::write(&stream, (0..self.size.lines).map(line).collect::<String>())?;
+        let run = self.looped("bridge", &["--agent", "script:streams"])?;
+        self.found("bridge", "DISPLAYED words", self.size.lines)?;
+        let few = 300.min(self.size.lines);
+        let script =
+            format!("source bridge/agents/streams.sh; head -n {few} '{}' | agent_format_display", stream.display());
+        let bash = if has_jq() { Some(cost(&mut self.shell(&script))?) } else { None };
+        Ok(Figure {
+            what: format!("a run whose agent script asks `jq` for each of {} lines, lines a second", self.size.lines),
+            ralph: format!("{:.0}", self.size.lines as f64 / run.wall.as_secs_f64()),
+            baseline: bash.map_or(NO_JQ.to_owned(), |bash| {
+                format!("its display alone, in bash with the real `jq`: {:.0}", few as f64 / bash.wall.as_secs_f64())
             }),
         })
     }

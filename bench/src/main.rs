@@ -5,6 +5,7 @@
 
 mod chart;
 mod figures;
+mod idle;
 mod instructions;
 mod measure;
 mod streams;
@@ -14,12 +15,29 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use figures::{Bench, Size};
 use instructions::Purpose;
 
-const FULL: Size = Size { starts: 200, iterations: 100, stream: 100_000_000, large: 1_000_000_000, loops: 200 };
-const SHORT: Size = Size { starts: 20, iterations: 20, stream: 5_000_000, large: 50_000_000, loops: 20 };
+const FULL: Size = Size {
+    starts: 200,
+    iterations: 100,
+    stream: 100_000_000,
+    large: 1_000_000_000,
+    loops: 200,
+    idle: Duration::from_secs(10),
+    lines: 10_000,
+};
+const SHORT: Size = Size {
+    starts: 20,
+    iterations: 20,
+    stream: 5_000_000,
+    large: 50_000_000,
+    loops: 20,
+    idle: Duration::from_secs(2),
+    lines: 1000,
+};
 
 /// What becomes of the figures.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -84,7 +84,8 @@ pub fn finish(mut child: Child, begun: Instant, accept: Accept) -> io::Result<Co
     Ok(Cost { wall, cpu, peak })
 }
 
-fn high_water(pid: u32) -> Option<u64> {
+/// The most resident memory so far, in KiB.
+pub fn high_water(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
@@ -96,4 +97,14 @@ fn times(pid: u32) -> Option<Duration> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(Duration::from_millis(ticks * 10))
+}
+
+/// Processor time of a program that runs, all threads together, by the nanosecond.
+pub fn running_times(pid: u32) -> Option<Duration> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let used = |thread: fs::DirEntry| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(Duration::from_nanos(threads.filter_map(used).sum()))
 }

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fake_model::{Bounds, Server};
-use ralph::agent::{Agent, Answer, Catalog, Options, Turn, ask};
+use ralph::agent::{Agent, Answer, Catalog, Options, Turn, User, ask};
 use ralph::process::Exit;
 use serde_json::json;
 
 use crate::clis::Cli;
 use crate::install::{Installed, Version, install};
+use crate::place::Place;
 use crate::scenario::{Permission, Scenario};
 use crate::shapes::Shapes;
 use crate::stage::{Problem, Stage};
-use crate::trial::Place;
 
 const PROMPT: &str = "Do what the script says.";
 
@@ -24,16 +24,27 @@ pub fn run(clis: &[Cli], scenarios: &[Scenario], version: Version, into: Option<
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/transcripts");
     for cli in clis.iter().filter(|cli| cli.absent.is_none() && cli.login.is_none()) {
         let installed = install(&stage, cli, version)?;
+        // Looked at before anything is put there.
+        let before = newest(&stored.join(&cli.agent))?;
         let root = into.map_or_else(|| stage.place.join("captures"), Path::to_path_buf);
         let place = root.join(&cli.agent).join(&installed.version);
         std::fs::create_dir_all(&place)?;
         let mut now = Shapes::default();
+        let mut mute = Vec::new();
         for scenario in scenarios.iter().filter(|one| one.act.is_none() && !one.bulky && playable(cli, one)) {
             let (name, stdout) = capture(&stage, cli, &installed, scenario, &place)?;
             now.read(&stdout);
             println!("{} {}: {} bytes in {}", cli.agent, scenario.name, stdout.len(), place.join(name).display());
+            if stdout.is_empty() {
+                mute.push(scenario.name);
+            }
         }
-        let Some((last, before)) = newest(&stored.join(&cli.agent))? else {
+        // Not to be taken for a CLI whose shapes are the same.
+        if !mute.is_empty() {
+            let why = format!("{} printed nothing in {}", cli.agent, mute.join(", "));
+            return Err(Problem::Wrong(format!("{why}: see `*.stderr` and `*.meta.json` in {}", place.display())));
+        }
+        let Some((last, before)) = before else {
             println!("{}: nothing is stored to compare with", cli.agent);
             continue;
         };
@@ -60,20 +71,20 @@ fn capture(
     let server = Server::start(scenario.model.clone(), &place.work, Bounds::default(), 0)?;
     let base = server.address();
     let denied = cli.denied.as_ref().filter(|_| scenario.permission == Permission::Denied);
-    cli.settle(&place.home, &base, denied)?;
+    cli.settle(&place, &base, denied.map(|denied| &denied.files))?;
     let catalog = Catalog::built_in().map_err(|error| Problem::Wrong(error.to_string()))?;
     let entry = catalog.entries().iter().find(|entry| entry.definition.id == cli.agent);
     let definition = entry.ok_or_else(|| Problem::Wrong(format!("no agent `{}`", cli.agent)))?.definition.clone();
-    let mut options = Options::default();
-    options.overrides.extra_args =
-        cli.args.iter().chain(denied.iter().flat_map(|denied| &denied.args)).cloned().collect();
+    let mut options = Options { user: User::current(), ..Options::default() };
+    options.overrides.extra_args = cli.extra_args(denied);
+    options.overrides.environment = denied.iter().flat_map(|denied| denied.env.clone()).collect();
     let program = installed.programs.join(&cli.agent).into();
     let agent = Agent { definition, options, program, leading: Vec::new(), foreign: None };
     let turn = Turn::new(PROMPT, &place.work);
     let mut call = agent.invocation(&turn).map_err(|error| Problem::Wrong(error.message))?;
     call.env.remove.push("*".to_owned());
     let mut set = vec![("PATH".into(), Stage::path(&installed.programs)), ("HOME".into(), place.home.clone().into())];
-    set.extend(cli.variables(&place.home, &base).into_iter().map(|(name, value)| (name.into(), value.into())));
+    set.extend(cli.variables(&place, &base).into_iter().map(|(name, value)| (name.into(), value.into())));
     call.env.set.extend(set);
     let words: Vec<String> = call.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let begun = Instant::now();

@@ -1,12 +1,15 @@
 //! The table of CLIs: `clis.yml` says how each is led to the scripted model, `package.json` which version is installed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::place::Place;
 use crate::scenario::Seen;
 use crate::stage::Problem;
+
+/// Files in a home: where, and what is in them.
+pub type Files = BTreeMap<String, String>;
 
 /// How a CLI is led to the scripted model.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -34,9 +37,11 @@ pub struct Cli {
     pub args: Vec<String>,
     /// Files in its home.
     #[serde(default)]
-    pub files: BTreeMap<String, String>,
+    pub files: Files,
     /// What forbids it its shell, where something does.
     pub denied: Option<Denied>,
+    /// How a person works with it, where that is played.
+    pub interactive: Option<Interactive>,
     /// Why it can only be run up to its login.
     pub login: Option<String>,
     /// What its output does not tell, and why it is not looked for.
@@ -63,9 +68,24 @@ pub enum Registry {
 #[serde(deny_unknown_fields, default)]
 pub struct Denied {
     /// Files instead of the usual ones.
-    pub files: BTreeMap<String, String>,
+    pub files: Files,
     /// More arguments.
     pub args: Vec<String>,
+    /// Variables, in place of those that ralph sets too.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How a person works with a CLI on a terminal.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interactive {
+    /// Files instead of the usual ones, so that it asks nothing at its start.
+    #[serde(default)]
+    pub files: Files,
+    /// What it shows after Ctrl-C in mid-answer.
+    pub interrupted: String,
+    /// What ends it then: lines that are typed one after the other.
+    pub leave: Vec<String>,
 }
 
 /// All of them, or those that are named.
@@ -83,22 +103,28 @@ pub fn table(only: &[String]) -> Result<Vec<Cli>, Problem> {
 
 impl Cli {
     /// Writes its files into a fresh home; the same words in variables are filled in the same way.
-    pub fn settle(&self, home: &Path, base: &str, denied: Option<&Denied>) -> std::io::Result<()> {
-        let none = BTreeMap::new();
-        for (name, content) in self.files.iter().chain(denied.map_or(&none, |denied| &denied.files)) {
-            let file = home.join(name);
-            std::fs::create_dir_all(file.parent().unwrap_or(home))?;
-            std::fs::write(file, filled(content, home, base))?;
+    pub fn settle(&self, place: &Place, base: &str, more: Option<&Files>) -> std::io::Result<()> {
+        for (name, content) in self.files.iter().chain(more.into_iter().flatten()) {
+            let file = place.home.join(name);
+            std::fs::create_dir_all(file.parent().unwrap_or(&place.home))?;
+            std::fs::write(file, filled(content, place, base))?;
         }
         Ok(())
     }
 
+    /// Arguments beside those that ralph passes.
+    pub fn extra_args(&self, denied: Option<&Denied>) -> Vec<String> {
+        self.args.iter().chain(denied.into_iter().flat_map(|denied| &denied.args)).cloned().collect()
+    }
+
     /// Its variables.
-    pub fn variables(&self, home: &Path, base: &str) -> Vec<(String, String)> {
-        self.env.iter().map(|(name, value)| (name.clone(), filled(value, home, base))).collect()
+    pub fn variables(&self, place: &Place, base: &str) -> Vec<(String, String)> {
+        self.env.iter().map(|(name, value)| (name.clone(), filled(value, place, base))).collect()
     }
 }
 
-fn filled(text: &str, home: &Path, base: &str) -> String {
-    text.replace("{base}", base).replace("{home}", &home.to_string_lossy())
+fn filled(text: &str, place: &Place, base: &str) -> String {
+    let words =
+        [("{base}", base), ("{home}", &place.home.to_string_lossy()), ("{work}", &place.work.to_string_lossy())];
+    words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
 }

@@ -8,7 +8,9 @@ mod checks;
 mod clis;
 mod doctor;
 mod install;
+mod interactive;
 mod matrix;
+mod place;
 mod processes;
 mod scenario;
 mod sdk;
@@ -43,6 +45,8 @@ enum What {
     Doctor,
     /// Anthropic's own client with `demo-as-claude`, and with `codex-as-claude` and the real codex
     Sdk,
+    /// `ralph run -i` on a terminal, with a script at the keys
+    Interactive,
     /// 500 iterations of the demo agent and 50 of a real CLI, in one process each: nothing may grow
     Soak,
     /// Fixtures in the form of `tests/transcripts`, and what changed in the shape of events since the last version there
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
             .choice
             .clis()
             .and_then(|clis| capture::run(&clis, &line.choice.scenarios()?, line.choice.version(), into.as_deref())),
+        What::Interactive => line.choice.clis().and_then(|clis| interactive::run(&clis, line.choice.version())),
         What::Doctor => line.choice.clis().and_then(|mut clis| {
             clis.retain(|cli| cli.absent.is_none());
             doctor::run(&clis, line.choice.version())

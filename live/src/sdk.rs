@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::clis::Cli;
 use crate::install::{Version, install, python};
+use crate::place::Place;
 use crate::processes;
 use crate::stage::{Problem, Stage};
-use crate::trial::Place;
 
 const SCRIPT: &str = "
 turns:
@@ -37,8 +37,8 @@ pub fn run(clis: &[Cli]) -> Result<(), Problem> {
         let place = Place::fresh(&stage, &format!("sdk-{}", cli.agent))?;
         let script = Scenario::parse(SCRIPT).map_err(Problem::Wrong)?;
         let server = Server::start(script, &place.work, Bounds::default(), 0)?;
-        cli.settle(&place.home, &server.address(), None)?;
-        let mut environment = cli.variables(&place.home, &server.address());
+        cli.settle(&place, &server.address(), None)?;
+        let mut environment = cli.variables(&place, &server.address());
         environment.push(("PATH".to_owned(), Stage::path(&installed.programs).to_string_lossy().into_owned()));
         let messages = ask(&python, &link(&stage, &ralph, &cli.agent)?, &place, environment)?;
         wrong.extend(faults(&cli.agent, &messages, "The file is written."));

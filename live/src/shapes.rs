@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Deeper keys belong to tools, not to the stream.
 const DEEPEST: usize = 5;
 
+/// What a tool is given, and what it gives: the keys in it are the tool's.
+const OF_TOOLS: [&str; 6] = ["args", "arguments", "input", "parameters", "tool_input", "tool_use_result"];
+
 /// Kinds of events with their key paths.
 #[derive(Default)]
 pub struct Shapes(BTreeMap<String, BTreeSet<String>>);
@@ -58,8 +61,12 @@ fn walk(value: &Value, path: &str, depth: usize, paths: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) if depth < DEEPEST => {
             for (name, member) in members {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                walk(member, &path, depth + 1, paths);
+                // A key such as the name of a model is a value.
+                let key = if name.chars().all(|sign| sign.is_alphanumeric() || sign == '_') { name } else { "*" };
+                let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+                if !OF_TOOLS.contains(&name.as_str()) {
+                    walk(member, &path, depth + 1, paths);
+                }
                 paths.insert(path);
             }
         }
@@ -88,6 +95,19 @@ mod tests {
         let now = of("{\"type\":\"a\",\"x\":2,\"w\":{\"v\":1}}\n{\"type\":\"c\",\"k\":1}\n");
         let changes = before.changes(&now);
         assert_eq!(changes, ["  ~ a: new w, w.v", "  ~ a: not seen y, y[].z", "  + c: k, type"]);
+    }
+
+    #[test]
+    fn a_key_that_is_a_value_is_any_key() {
+        let before = of("{\"type\":\"end\",\"models\":{\"large-4.1\":{\"tokens\":1}}}");
+        assert!(before.changes(&of("{\"type\":\"end\",\"models\":{\"small-5.0\":{\"tokens\":1}}}")).is_empty());
+    }
+
+    #[test]
+    fn what_a_tool_is_given_is_not_the_shape_of_a_stream() {
+        let before = of("{\"type\":\"tool\",\"input\":{\"path\":\"x\"}}");
+        assert!(before.changes(&of("{\"type\":\"tool\",\"input\":{\"command\":\"y\"}}")).is_empty());
+        assert_eq!(before.changes(&of("{\"type\":\"tool\"}")), ["  ~ tool: not seen input"]);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use fake_model::{Bounds, Scenario, Server};
 
 use crate::clis::{self, Cli};
 use crate::install::{Version, install};
+use crate::place::Place;
 use crate::stage::{Problem, Stage};
-use crate::trial::{Place, command, lines};
+use crate::trial::{command, lines};
 
 /// What a real CLI does in each iteration.
 const SCRIPT: &str = "
@@ -65,7 +66,7 @@ fn soak(stage: &Stage, ralph: &Path, cli: &Cli, programs: &Path, count: u64) -> 
     let script = Scenario::parse(SCRIPT).map_err(Problem::Wrong)?;
     let bounds = Bounds { lifetime: patience, requests: count * 10 };
     let server = Server::start(script, &place.work, bounds, 0)?;
-    cli.settle(&place.home, &server.address(), None)?;
+    cli.settle(&place, &server.address(), None)?;
     let number = count.to_string();
     let mut child = command(ralph, cli, programs, &place, &server.address())
         .args([

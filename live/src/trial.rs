@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::clis::Cli;
 use crate::install::Installed;
+use crate::place::Place;
 use crate::processes;
 use crate::scenario::{Permission, Scenario, Sent, To};
 use crate::stage::Stage;
@@ -37,36 +38,6 @@ pub struct Observed {
     pub exchanges: Vec<Exchange>,
 }
 
-/// A place for one run, with nothing in it but a repository.
-pub struct Place {
-    /// The repository.
-    pub work: PathBuf,
-    /// The home.
-    pub home: PathBuf,
-}
-
-impl Place {
-    /// Makes it anew.
-    pub fn fresh(stage: &Stage, name: &str) -> std::io::Result<Self> {
-        let place = stage.place.join("runs").join(name);
-        if place.exists() {
-            std::fs::remove_dir_all(&place)?;
-        }
-        let (work, home) = (place.join("work"), place.join("home"));
-        std::fs::create_dir_all(&work)?;
-        std::fs::create_dir_all(&home)?;
-        std::fs::write(work.join("README.md"), "A place for a script.\n")?;
-        let identity = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.invalid"];
-        for words in [&["init", "--quiet"][..], &["add", "-A"], &["commit", "--quiet", "-m", "Begin"]] {
-            let status = Command::new("git").args(identity).args(words).current_dir(&work).status()?;
-            if !status.success() {
-                return Err(std::io::Error::other(format!("`git {}` failed", words.join(" "))));
-            }
-        }
-        Ok(Self { work, home })
-    }
-}
-
 /// Plays a scenario with a CLI.
 pub fn play(
     stage: &Stage,
@@ -84,12 +55,8 @@ pub fn play(
     }
     let server = Server::start(model, &place.work, bounds, 0)?;
     let denied = cli.denied.as_ref().filter(|_| scenario.permission == Permission::Denied);
-    cli.settle(&place.home, &server.address(), denied)?;
-    let extra: Vec<&String> = cli.args.iter().chain(denied.iter().flat_map(|denied| &denied.args)).collect();
-    if !extra.is_empty() {
-        let adapters = serde_json::json!({"adapters": {cli.agent.as_str(): {"extra_args": extra}}});
-        std::fs::write(place.work.join("ralph.yml"), adapters.to_string())?;
-    }
+    cli.settle(&place, &server.address(), denied.map(|denied| &denied.files))?;
+    place.configure(cli, denied)?;
     std::fs::write(place.home.join("prompt.md"), prompt(scenario.prompt_bytes))?;
     let mark = processes::mark();
     let mut command = command(ralph, cli, &installed.programs, &place, &server.address());
@@ -109,20 +76,25 @@ pub fn play(
     Ok(Observed { workspace: place.work, exit, took, records, complaint, left, exchanges: server.exchanges() })
 }
 
-/// `ralph run` with a CLI that is led to the model at `base`, in an environment with nothing of the user in it.
+/// `ralph run` with a CLI that is led to the model at `base`, and its records on standard output.
 pub fn command(ralph: &Path, cli: &Cli, programs: &Path, place: &Place, base: &str) -> Command {
     let mut command = Command::new(ralph);
-    command
+    alone(&mut command, cli, programs, place, base)
         .args(["run", "--agent", &cli.agent, "--output", "json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
+}
+
+/// Gives a command the place, and an environment with nothing of the user in it.
+pub fn alone<'a>(command: &'a mut Command, cli: &Cli, programs: &Path, place: &Place, base: &str) -> &'a mut Command {
+    command
         .current_dir(&place.work)
         .env_clear()
         .env("HOME", &place.home)
         .env("PATH", Stage::path(programs))
         .env("LANG", "C.UTF-8")
-        .envs(cli.variables(&place.home, base))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    command
+        .envs(cli.variables(place, base))
 }
 
 /// Words, and where a length is asked for, so many that they cannot be an argument.

@@ -11,7 +11,7 @@ use super::jsonl::{JsonLines, Misread, Reader};
 use super::shape::{self, Maybe, Text};
 use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
-use crate::event::{FailureClass, Status, Tag, Usage};
+use crate::event::{FailureClass, Known, Status, Tag, Usage};
 
 pub const DIALECT: Dialect = Dialect {
     name: "droid",
@@ -85,6 +85,9 @@ struct Tokens {
     cache_write: u64,
 }
 
+/// How it begins when a command is on the user's or the organization's list.
+const BLOCKED: &str = "Error: This command is blocked by";
+
 impl Exec {
     fn tool_ended(&mut self, wire: &Wire<'_>, turn: &mut Turn) {
         let id = wire.id.as_deref().unwrap_or("call");
@@ -95,6 +98,7 @@ impl Exec {
             let value: serde_json::Value = serde_json::from_str(raw.get()).unwrap_or_default();
             value["message"].as_str().map_or_else(|| shape::flatten_value(&value), str::to_owned)
         });
+        let denial = error.clone().filter(|message| message.starts_with(BLOCKED));
         turn.tool_output(id, None, wire.value.map(shape::flatten).or(error.clone()).unwrap_or_default());
         let status = match wire.is_error {
             Some(true) => Status::Fail,
@@ -107,6 +111,10 @@ impl Exec {
         turn.tool_end(id, None, status, duration);
         if let Some(effect) = self.effects.ended(id, status, None) {
             turn.meta(effect);
+        }
+        if let Some(message) = denial {
+            let tool = wire.tool_id.as_deref().unwrap_or("unknown").to_owned();
+            turn.meta(Known::Permission { tool, id: Some(id.to_owned()), message: Some(message) });
         }
     }
 }

@@ -231,6 +231,9 @@ impl Talk {
         let output = shape::flatten_value(&value["content"]);
         // In chat mode no tool runs, and the model is told what to say about it.
         let skipped = output.contains("tool call was skipped in goose chat mode");
+        // What a rule forbids is told in the words for a person's refusal; a command that ran has a structure as well.
+        let declined =
+            value["structuredContent"].is_null() && output.starts_with("The user has declined to run this tool");
         let status = if skipped { Status::Fail } else { status };
         let name = turn.tools().name(id).unwrap_or("unknown").to_owned();
         turn.tool_output(
@@ -242,7 +245,7 @@ impl Talk {
         if let Some(effect) = self.effects.ended(id, status, None) {
             turn.meta(effect);
         }
-        if skipped {
+        if skipped || declined {
             turn.meta(Known::Permission { tool: name, id: Some(id.to_owned()), message: None });
         }
     }

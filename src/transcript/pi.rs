@@ -12,8 +12,11 @@ use super::jsonl::{JsonLines, Misread, Reader};
 use super::shape::{self, Maybe, Text};
 use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
-use crate::event::{FailureClass, Status, Tag, Usage};
+use crate::event::{FailureClass, Known, Status, Tag, Usage};
 use crate::process::Exit;
+
+/// What stands in the place of a tool's output when an extension of the user's blocks it and gives no reason.
+const BLOCKED: &str = "Tool execution was blocked";
 
 pub const DIALECT: Dialect = Dialect {
     name: "pi",
@@ -293,7 +296,8 @@ impl Reader for Stream {
             }
             "tool_execution_update" => self.printed(id, &content(wire.partial), turn),
             "tool_execution_end" => {
-                self.printed(id, &content(wire.result), turn);
+                let output = content(wire.result);
+                self.printed(id, &output, turn);
                 self.printed.retain(|(known, _)| known != id);
                 let status = match wire.is_error {
                     Some(true) => Status::Fail,
@@ -303,6 +307,10 @@ impl Reader for Stream {
                 turn.tool_end(id, None, status, None);
                 if let Some(effect) = self.effects.ended(id, status, None) {
                     turn.meta(effect);
+                }
+                if status == Status::Fail && output == BLOCKED {
+                    let tool = wire.tool.as_deref().unwrap_or("unknown").to_owned();
+                    turn.meta(Known::Permission { tool, id: Some(id.to_owned()), message: None });
                 }
             }
             "auto_retry_start" => {

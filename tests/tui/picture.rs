@@ -1,37 +1,56 @@
-//! The picture in the README: a real screen of a real run, drawn from the cells of the terminal emulator.
+//! The pictures in the README: a real screen of a real run, drawn from the cells of the terminal emulator.
 //!
-//! `RALPH_PICTURE=docs/images/tui.svg cargo test --test tui picture` makes it.
+//! `RALPH_PICTURES=docs/images cargo test --test tui picture` makes them.
 
 use std::fmt::Write as _;
 
 use super::pty::Screen;
 use super::support::Test;
 
-const COLUMNS: u16 = 132;
-const ROWS: u16 = 34;
 /// The size of a cell in points.
 const CELL: (f32, f32) = (8.4, 18.0);
 
 #[test]
-fn picture_of_the_demo() {
-    let Some(path) = std::env::var_os("RALPH_PICTURE") else { return };
+fn picture_of_the_full_screen() {
+    let Some(file) = picture("tui.svg") else { return };
     let test = Test::new();
     let mut command = test.tool();
     command.args(["run", "--agent", "demo", "--tui"]);
-    let mut screen = Screen::start(command, COLUMNS, ROWS);
+    let mut screen = Screen::start(command, 132, 34);
     screen.until("complete", |text| text.lines().next().unwrap_or_default().contains("complete"));
     screen.keys("[gt\r");
     screen.shows("command: sh test.sh");
-    let svg = screen.seen(|seen| svg(seen.parser.screen()));
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, svg).unwrap();
+    std::fs::write(file, screen.seen(|seen| svg(seen.parser.screen(), 0))).unwrap();
     screen.keys("q");
     screen.ends();
 }
 
-fn svg(screen: &vt100::Screen) -> String {
-    let (width, height) = (f32::from(COLUMNS) * CELL.0, f32::from(ROWS) * CELL.1);
+#[test]
+fn picture_of_the_lines() {
+    let Some(file) = picture("run.svg") else { return };
+    let test = Test::new();
+    let mut command = test.tool();
+    command.args(["run", "--agent", "demo"]);
+    // As many rows as all three iterations need. The picture begins with the second: its test still fails.
+    let screen = Screen::start(command, 100, 90);
+    screen.shows("everything that happened");
+    let from = screen.row_of("iteration 2 of") - 1;
+    std::fs::write(file, screen.seen(|seen| svg(seen.parser.screen(), from))).unwrap();
+    screen.ends();
+}
+
+/// Where a picture goes, when pictures are wanted.
+fn picture(name: &str) -> Option<std::path::PathBuf> {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(std::env::var_os("RALPH_PICTURES")?);
+    std::fs::create_dir_all(&directory).unwrap();
+    Some(directory.join(name))
+}
+
+/// The rows from one on, down to the last that has something.
+fn svg(screen: &vt100::Screen, from: u16) -> String {
+    let columns = screen.size().1.get();
+    let rows = u16::try_from(screen.contents().trim_end().lines().count()).unwrap();
+    let (width, height) = (f32::from(columns) * CELL.0, f32::from(rows - from) * CELL.1);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0} {1:.0}\" width=\"{0:.0}\" height=\"{1:.0}\" \
          font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"14\">\n\
@@ -39,19 +58,19 @@ fn svg(screen: &vt100::Screen) -> String {
         width + 16.0,
         height + 16.0
     );
-    for row in 0..ROWS {
+    for row in from..rows {
         let mut column = 0;
-        while column < COLUMNS {
+        while column < columns {
             let look = |column: u16| screen.cell(row, column).map(look_of);
             let Some(style) = look(column) else { break };
             let start = column;
             let mut text = String::new();
-            while column < COLUMNS && look(column) == Some(style) {
+            while column < columns && look(column) == Some(style) {
                 let cell = screen.cell(row, column).unwrap();
                 text.push_str(if cell.has_contents() { cell.contents() } else { " " });
                 column += if cell.is_wide() { 2 } else { 1 };
             }
-            span(&mut svg, row, start, column - start, &text, style);
+            span(&mut svg, row - from, start, column - start, &text, style);
         }
     }
     svg.push_str("</svg>\n");

@@ -83,6 +83,8 @@ pub(super) struct Grid {
     reach: usize,
     /// The screen below the second one, while that is shown.
     below: Option<(VecDeque<Row>, Cursor)>,
+    /// What the second screen showed before it was wiped: many programs tidy up before they leave it.
+    tidied: VecDeque<Row>,
     /// Lines that are final.
     pub lines: Vec<String>,
     /// A line whose first rows have left the screen.
@@ -105,6 +107,7 @@ impl Grid {
             region: (0, height),
             reach: 0,
             below: None,
+            tidied: VecDeque::new(),
             lines: Vec::new(),
             unfinished: String::new(),
             hasher: RandomState::new(),
@@ -143,8 +146,16 @@ impl Grid {
     /// The program has ended: everything is final.
     pub fn finish(&mut self) {
         self.leave_second_screen();
-        let last = self.rows.iter().rposition(|row| !row.text().is_empty()).map_or(0, |last| last + 1);
-        for at in 0..last {
+        self.give_all();
+    }
+
+    /// The rows down to the last that has something.
+    fn written(&self) -> usize {
+        self.rows.iter().rposition(|row| !row.text().is_empty()).map_or(0, |last| last + 1)
+    }
+
+    fn give_all(&mut self) {
+        for at in 0..self.written() {
             self.give(at);
         }
         self.end_line();
@@ -185,8 +196,14 @@ impl Grid {
         self.lines.push(line);
     }
 
-    /// Everything is wiped away.
+    /// Everything is going to be wiped away.
     fn wiped(&mut self) {
+        if self.below.is_some() {
+            if self.written() > 0 {
+                self.tidied.clone_from(&self.rows);
+            }
+            return;
+        }
         self.again = Some((0, self.known.len()));
         self.unfinished.clear();
     }
@@ -202,11 +219,11 @@ impl Grid {
     fn leave_second_screen(&mut self) {
         let Some((rows, cursor)) = self.below.take() else { return };
         // What it showed last is all that a reader will ever know of it.
-        let last = self.rows.iter().rposition(|row| !row.text().is_empty()).map_or(0, |last| last + 1);
-        for at in 0..last {
-            self.give(at);
+        let tidied = std::mem::take(&mut self.tidied);
+        if self.written() == 0 && !tidied.is_empty() {
+            self.rows = tidied;
         }
-        self.end_line();
+        self.give_all();
         self.rows = rows;
         self.rows.resize_with(self.height, Row::default);
         self.move_to(cursor.row, cursor.column);
@@ -258,7 +275,7 @@ impl Grid {
         let columns = self.columns;
         match how {
             0 => {
-                if (row, column) == (0, 0) && self.below.is_none() {
+                if (row, column) == (0, 0) {
                     self.wiped();
                 }
                 self.rows[row].clear(column, columns);
@@ -269,9 +286,7 @@ impl Grid {
                 self.rows[row].clear(0, column + 1);
             }
             2 => {
-                if self.below.is_none() {
-                    self.wiped();
-                }
+                self.wiped();
                 self.rows.iter_mut().for_each(|row| row.clear(0, columns));
             }
             _ => self.wiped(),

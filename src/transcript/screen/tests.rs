@@ -89,6 +89,17 @@ fn a_full_screen_is_what_it_showed_last() {
 }
 
 #[test]
+fn a_full_screen_that_is_wiped_before_it_is_left_is_what_it_showed_before() {
+    for wipe in ["\u{1b}[1;1H\u{1b}[J", "\u{1b}[2J", "\u{1b}[2J\u{1b}[H\u{1b}[J"] {
+        let bytes = format!("\u{1b}[?1049h\u{1b}[Htitle\u{1b}[2;3Hthe answer{wipe}\u{1b}[?1049lbye\r\n");
+        assert_eq!(clean(&bytes), "title\n  the answer\nbye\n", "{wipe:?}");
+    }
+    // What was wiped on a screen that was left long ago is not told again.
+    let first = "\u{1b}[?1049h\u{1b}[Hone\u{1b}[2J\u{1b}[?1049l";
+    assert_eq!(clean(&format!("{first}\u{1b}[?1049h\u{1b}[?1049lbye\r\n")), "one\nbye\n");
+}
+
+#[test]
 fn a_program_that_wipes_everything_and_draws_it_anew_says_nothing_twice() {
     let lines: String = (1..=20).map(|number| format!("line {number}\r\n")).collect();
     let bytes = format!("\u{1b}[H{lines}\u{1b}[2J\u{1b}[3J\u{1b}[H{lines}new\r\n");

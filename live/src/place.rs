@@ -1,0 +1,51 @@
+//! A fresh repository and a fresh home for one run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::clis::{Cli, Denied};
+use crate::stage::Stage;
+
+/// A place for one run, with nothing in it but a repository.
+pub struct Place {
+    /// The repository.
+    pub work: PathBuf,
+    /// The home.
+    pub home: PathBuf,
+}
+
+impl Place {
+    /// Makes it anew.
+    pub fn fresh(stage: &Stage, name: &str) -> std::io::Result<Self> {
+        let place = stage.place.join("runs").join(name);
+        if place.exists() {
+            std::fs::remove_dir_all(&place)?;
+        }
+        let (work, home) = (place.join("work"), place.join("home"));
+        std::fs::create_dir_all(&work)?;
+        std::fs::create_dir_all(&home)?;
+        std::fs::write(work.join("README.md"), "A place for a script.\n")?;
+        let identity = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.invalid"];
+        for words in [&["init", "--quiet"][..], &["add", "-A"], &["commit", "--quiet", "-m", "Begin"]] {
+            let status = Command::new("git").args(identity).args(words).current_dir(&work).status()?;
+            if !status.success() {
+                return Err(std::io::Error::other(format!("`git {}` failed", words.join(" "))));
+            }
+        }
+        Ok(Self { work, home })
+    }
+
+    /// Tells ralph what it is to give the CLI beside what it gives by itself.
+    pub fn configure(&self, cli: &Cli, denied: Option<&Denied>) -> std::io::Result<()> {
+        let (args, env) = (cli.extra_args(denied), denied.map(|denied| &denied.env));
+        if args.is_empty() && env.is_none_or(BTreeMap::is_empty) {
+            return Ok(());
+        }
+        let adapters =
+            json!({"adapters": {cli.agent.as_str(): {"extra_args": args, "env": env.cloned().unwrap_or_default()}}});
+        std::fs::write(self.work.join("ralph.yml"), adapters.to_string())
+    }
+}
