@@ -5,9 +5,12 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
@@ -24,6 +27,8 @@ pub struct Screen {
     theirs: OwnedFd,
     before: Termios,
     seen: Arc<Mutex<Seen>>,
+    reader: Option<JoinHandle<()>>,
+    closed: Arc<AtomicBool>,
 }
 
 /// What came from the program.
@@ -67,11 +72,11 @@ fn size(number: u16) -> NonZeroU16 {
 impl Screen {
     /// Starts a program in a terminal of so many columns and rows.
     pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
-        let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         rustix::pty::grantpt(&ours).unwrap();
         rustix::pty::unlockpt(&ours).unwrap();
         let name = rustix::pty::ptsname(&ours, Vec::new()).unwrap();
-        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let theirs = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
         tcsetwinsize(&theirs, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let before = tcgetattr(&theirs).unwrap();
@@ -84,15 +89,26 @@ impl Screen {
         let ours = File::from(ours);
         let mut reading = ours.try_clone().unwrap();
         let shared = Arc::clone(&seen);
-        std::thread::spawn(move || {
+        let closed = Arc::new(AtomicBool::new(false));
+        let hung_up = Arc::clone(&closed);
+        let reader = std::thread::spawn(move || {
             let mut bytes = vec![0; 65_536];
-            while let Ok(count @ 1..) = reading.read(&mut bytes) {
+            loop {
+                let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+                let ready = poll(&mut [PollFd::new(&reading, PollFlags::IN)], Some(&soon));
+                if hung_up.load(Ordering::SeqCst) {
+                    return;
+                }
+                if matches!(ready, Ok(0) | Err(_)) {
+                    continue;
+                }
+                let Ok(count @ 1..) = reading.read(&mut bytes) else { return };
                 let mut seen = shared.lock().unwrap();
                 seen.parser.process(&bytes[..count]);
                 seen.bytes.extend_from_slice(&bytes[..count]);
             }
         });
-        Self { child, ours, theirs, before, seen }
+        Self { child, ours, theirs, before, seen, reader: Some(reader), closed }
     }
 
     pub fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
@@ -182,6 +198,22 @@ impl Screen {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+    }
+
+    /// The terminal goes away, as when its window is closed; waits for the end.
+    #[track_caller]
+    pub fn hang_up(mut self) -> ExitStatus {
+        self.closed.store(true, Ordering::SeqCst);
+        self.reader.take().unwrap().join().unwrap();
+        self.ours = File::open("/dev/null").unwrap();
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "it goes on without a terminal");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Waits for the end; the terminal must be as it was.

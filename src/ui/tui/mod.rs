@@ -120,6 +120,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     let mut taken = Taken::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
+    let mut came = false;
     loop {
         let known = state.index.known();
         let work = state.work();
@@ -147,7 +148,9 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             (Work::Done, true) => FRAME.saturating_sub(drawn.map_or(FRAME, |drawn| drawn.elapsed())),
             (Work::Done, false) => look,
         };
-        let mut came = match event::poll(patience) {
+        // What was read, and not asked for yet, does not come again.
+        let patience = if came { Duration::ZERO } else { patience };
+        came = match terminal::listen(patience) {
             Ok(came) => came,
             // A terminal that is gone tells it by a Unix signal, too.
             Err(error) => match caught.take() {
@@ -186,7 +189,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             if let Some(left) = left {
                 return Ok(Seen { left, from: lines_from(&state) });
             }
-            came = event::poll(Duration::ZERO)?;
+            came = terminal::listen(Duration::ZERO)?;
         }
         // A run of this process takes Unix signals itself, and closes the view when it is over.
         let signal = caught.take().filter(|_| owner == Owner::Another || state.index.end.is_some());
