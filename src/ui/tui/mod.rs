@@ -120,12 +120,12 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     let mut taken = Taken::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
-    let mut came = false;
+    let (mut work, mut came) = (Work::Done, false);
     loop {
-        let known = state.index.known();
-        let work = state.work();
+        let (known, before) = (state.index.known(), work);
+        work = state.work();
         // Where something came, more is soon to come.
-        let look = if state.index.known() > known { FRAME } else { LOOK };
+        let look = if before == Work::Left || state.index.known() > known { FRAME } else { LOOK };
         let now_size = taken.screen.size()?;
         state.changed |= now_size != size;
         size = now_size;
