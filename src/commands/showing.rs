@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -175,8 +176,9 @@ impl FullScreen {
         let left = Arc::new(AtomicBool::new(false));
         let given_back = Arc::clone(&left);
         let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
-            // A screen that cannot be drawn does not leave the run without a view.
-            let seen = tui::show(options, &told).unwrap_or(Seen { left: Left::Closed, from: 0 });
+            // A screen that cannot be drawn does not leave the run without a view, and one that breaks does not end it.
+            let seen = catch_unwind(AssertUnwindSafe(|| tui::show(options, &told)));
+            let seen = seen.ok().and_then(Result::ok).unwrap_or(Seen { left: Left::Closed, from: 0 });
             given_back.store(true, Ordering::SeqCst);
             lines.show(seen.from)?;
             Ok(seen.left)
