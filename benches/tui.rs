@@ -29,7 +29,7 @@ impl Hands for Idle {
 
     fn interrupt(&mut self) {}
 
-    fn suspend(&mut self) {}
+    fn suspend(&mut self, _: Owner) {}
 
     fn difference(&mut self, _: Receipt) -> Receiver<Result<String, String>> {
         channel().1

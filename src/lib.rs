@@ -26,6 +26,7 @@ pub mod duration;
 pub mod error;
 pub mod event;
 pub mod nearest;
+pub mod plural;
 pub mod yaml;
 
 // The command line around it.

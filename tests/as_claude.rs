@@ -159,6 +159,28 @@ fn any_agent_plays_claude() {
 }
 
 #[test]
+fn a_demo_leaves_nothing_behind_also_when_its_reader_goes_away() {
+    let test = Test::new();
+    let temporary = test.workspace().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let left = || std::fs::read_dir(&temporary).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    for reader in ["cat", "head -1", "head -c 1"] {
+        let line = format!("\"$0\" as-claude demo -p 'do it' | {reader}");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_ralph")]).current_dir(test.workspace());
+        command.env("TMPDIR", &temporary).env("RALPH_DEMO_PAUSE_MS", "50");
+        let output = command.output().unwrap();
+        assert!(!output.stdout.is_empty(), "{reader}: {output:?}");
+        // The pipeline is over when its last command is; the first may need a moment more.
+        let start = std::time::Instant::now();
+        while !left().is_empty() && start.elapsed() < std::time::Duration::from_secs(20) {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(left(), Vec::<std::path::PathBuf>::new(), "{reader}");
+    }
+}
+
+#[test]
 fn a_link_plays_claude_with_its_agent_and_reads_standard_input() {
     use std::io::Write as _;
     let test = Test::new();

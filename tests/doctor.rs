@@ -132,6 +132,21 @@ fn with_nothing_installed_a_run_would_not_work() {
 }
 
 #[test]
+fn the_command_that_tells_somebody_is_looked_at() {
+    let machine = Machine::new().with("claude", "2.1.100", CLAUDE).script("tell-me", "exit 1");
+    let machine = machine.file("ralph.yml", "notify:\n  command: tell-me --loudly\n");
+    let (code, found) = machine.doctor(&[]);
+    let said = of(&found["machine"], "notify");
+    assert!(said.starts_with("ok: ") && said.ends_with("bin/tell-me (`notify.command`)"), "{said}");
+    assert_eq!(code, 0);
+    let machine = machine.file("ralph.yml", "notify:\n  command: tell-you\n");
+    let (code, found) = machine.doctor(&[]);
+    let said = of(&found["machine"], "notify");
+    assert!(said.starts_with("note: ") && said.contains("`tell-you`") && said.contains("ralph.yml:2"), "{said}");
+    assert_eq!(code, 0, "a run would work");
+}
+
+#[test]
 fn a_custom_command_is_looked_at_too() {
     let machine = Machine::new().script("my-ai", "exit").file("ralph.yml", "cli: {backend: custom, command: my-ai}\n");
     let (code, found) = machine.doctor(&[]);

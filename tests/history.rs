@@ -172,6 +172,27 @@ fn a_killed_run_goes_on_where_it_was() {
 }
 
 #[test]
+fn the_tries_of_an_iteration_are_shown_without_the_run_around_them() {
+    let running = Test::new().agent(three()).start();
+    running.until("the second iteration", |running| running.journal().contains("Two begins."));
+    running.signal(Signal::INT);
+    let test = running.wait().dies_by(2).test;
+    said(&test, &["resume"]);
+    let second = said(&test, &["logs", "--iteration", "2"]);
+    let lines: Vec<&str> = second.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let heads = lines.iter().filter(|line| line.contains("iteration 2 of 100")).count();
+    assert_eq!(heads, 2, "each try has its head:\n{second}");
+    assert!(lines[0].contains("iteration 2 of 100"), "{second}");
+    for other in ["go on: ralph resume", "everything that happened", "ralph 0", "One.", "All done."] {
+        assert!(!second.contains(other), "{other}:\n{second}");
+    }
+    let third = said(&test, &["logs", "--iteration", "3"]);
+    assert!(third.contains("All done.") && !third.contains("everything that happened"), "{third}");
+    let whole = said(&test, &["logs"]);
+    assert!(whole.contains("go on: ralph resume") && whole.contains("everything that happened"), "{whole}");
+}
+
+#[test]
 fn a_limited_run_goes_on_when_it_is_allowed_more() {
     let script = Script::new().iteration(says("One.")).iteration(says("Two.")).iteration(says(DONE));
     let ran = Test::new().agent(script).args(&["-n", "2"]).run().exits(5);

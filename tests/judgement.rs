@@ -441,3 +441,13 @@ fn the_graph_of_hats_is_drawn_and_checked() {
     let mermaid = test.tool().args(["hats", "--format", "mermaid"]).output().unwrap();
     assert!(String::from_utf8(mermaid.stdout).unwrap().contains("planner -->|build.task| builder"));
 }
+
+#[test]
+fn an_agent_that_nobody_knows_is_named_with_the_line_of_its_hat() {
+    let file = "cli:\n  backend: demo\nhats:\n  builder:\n    triggers: [build.start]\n    agent: demo\n  reviewer:\n    \
+                triggers: [build.done]\n    instructions: |\n      Look at it.\n    agent: nobody\n";
+    let output = Test::new().file("ralph.yml", file).run().output;
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("unknown agent `nobody`") && said.contains("ralph.yml:11)"), "{said}");
+}

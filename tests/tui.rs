@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+#[path = "tui/agent_screen.rs"]
+mod agent_screen;
 #[path = "transcripts/capture.rs"]
 #[allow(dead_code)]
 mod capture;

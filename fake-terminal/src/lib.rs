@@ -13,10 +13,12 @@ use std::io::{self, Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
@@ -51,6 +53,8 @@ pub struct Terminal {
     theirs: OwnedFd,
     before: Termios,
     seen: Arc<Mutex<Seen>>,
+    closed: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
 }
 
 /// All that came from the program.
@@ -73,20 +77,10 @@ impl Terminal {
         tcsetwinsize(&theirs, size.winsize())?;
         let parser = vt100::Parser::new_with_callbacks(size.rows, size.columns, 0, Heard::default());
         let seen = Arc::new(Mutex::new(Seen { parser, bytes: Vec::new() }));
-        let (mut terminal, shared) = (ours.try_clone()?, Arc::clone(&seen));
-        std::thread::spawn(move || {
-            let mut bytes = vec![0; 65_536];
-            while let Ok(count @ 1..) = terminal.read(&mut bytes) {
-                let mut seen = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.parser.process(&bytes[..count]);
-                seen.bytes.extend_from_slice(&bytes[..count]);
-                let answers = seen.parser.callbacks_mut().answers();
-                drop(seen);
-                // A program that has ended needs no answer.
-                let _ = terminal.write_all(answers.as_bytes());
-            }
-        });
-        Ok(Self { ours, theirs, before, seen })
+        let closed = Arc::new(AtomicBool::new(false));
+        let (terminal, shared, hung_up) = (ours.try_clone()?, Arc::clone(&seen), Arc::clone(&closed));
+        let reader = Some(std::thread::spawn(move || read(terminal, &shared, &hung_up)));
+        Ok(Self { ours, theirs, before, seen, closed, reader })
     }
 
     /// Gives it to a command that is going to be started.
@@ -130,6 +124,15 @@ impl Terminal {
         Ok(tcsetwinsize(&self.theirs, size.winsize())?)
     }
 
+    /// Goes away, as when its window is closed.
+    pub fn hang_up(&mut self) -> io::Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        // It holds the terminal open.
+        let _ = self.reader.take().map(JoinHandle::join);
+        self.ours = File::open("/dev/null")?;
+        Ok(())
+    }
+
     /// Whether it treats what is typed and printed as in the beginning, as a shell leaves it.
     pub fn is_as_before(&self) -> bool {
         let modes = |termios: &Termios| (termios.local_modes, termios.input_modes, termios.output_modes);
@@ -145,6 +148,32 @@ impl Terminal {
                 && !screen.bracketed_paste()
                 && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
         })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Reads until the terminal is gone; answers what is asked.
+fn read(mut terminal: File, seen: &Mutex<Seen>, hung_up: &AtomicBool) {
+    let mut bytes = vec![0; 65_536];
+    let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    while !hung_up.load(Ordering::SeqCst) {
+        let ready = poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&soon));
+        if matches!(ready, Ok(0) | Err(_)) {
+            continue;
+        }
+        let Ok(count @ 1..) = terminal.read(&mut bytes) else { return };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.parser.process(&bytes[..count]);
+        seen.bytes.extend_from_slice(&bytes[..count]);
+        let answers = seen.parser.callbacks_mut().answers();
+        drop(seen);
+        // A program that has ended needs no answer.
+        let _ = terminal.write_all(answers.as_bytes());
     }
 }
 

@@ -76,6 +76,8 @@ impl Drop for Program {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -114,6 +116,14 @@ mod tests {
         let program = shell("stty -icanon -echo; printf '\\033[?1049hhere'; read -r line");
         assert!(program.until(PATIENCE, |text| text.contains("here")));
         assert!(!program.is_clean() && !program.is_as_before());
+    }
+
+    #[test]
+    fn a_terminal_that_goes_away_ends_its_program() {
+        let mut program = shell("echo ready; while :; do sleep 0.1; done");
+        assert!(program.until(PATIENCE, |text| text.contains("ready")));
+        program.hang_up().unwrap();
+        assert_eq!(program.ended(PATIENCE).unwrap().unwrap().signal(), Some(1));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::choose::{catalog, choose, options, passed_over, still_waiting};
 use super::plugins::{self, Plugin};
 use super::run::working_directory;
-use super::runtime;
+use super::{runtime, warn};
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
 use crate::cli::{Agents, AgentsAction, Show};
 use crate::config::{self, FileLayer, Layer, Setting, Settings};
@@ -21,9 +21,7 @@ pub fn run(args: &Agents) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let catalog = catalog(&workspace, &file)?;
-    for warning in file.warnings.iter().chain(&catalog.warnings()) {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
-    }
+    warn(file.warnings.iter().chain(&catalog.warnings()));
     let mut code = 0;
     let text = match &args.action {
         Some(AgentsAction::Show(show)) => self::show(show, &catalog, &file, &workspace)?,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::choose::choose;
 use super::run::working_directory;
-use super::runtime;
+use super::{runtime, warn};
 use crate::agent::{Agent, Session, Turn};
 use crate::config::{self, Layer, Origin, Setting};
 use crate::emit::claude::{Claude, Form, Tools};
@@ -67,6 +67,7 @@ pub fn agent_of_link(program: &std::ffi::OsStr) -> Option<String> {
 fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<(), UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(None, &workspace)?;
+    warn(&file.warnings);
     let flag = |what: &'static str| Origin::Flag(what);
     let mut layer = Layer {
         agent: Some(Setting::new(name.to_owned(), flag("as-claude"))),

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use serde_json::{Map, Value as Json, json};
 
 use super::run::working_directory;
+use super::warn;
 use crate::cli::{Config, ConfigAction};
 use crate::config::{self, Adapter, FileLayer, Layer, Origin, Settings};
 use crate::error::UserError;
@@ -13,9 +14,7 @@ use crate::nearest::nearest;
 /// Runs `ralph config` or `ralph config get`.
 pub fn run(args: &Config) -> Result<u8, UserError> {
     let file = config::nearest_file(args.config.clone(), &working_directory()?)?;
-    for warning in &file.warnings {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
-    }
+    warn(&file.warnings);
     let settings = config::environment().over(file.layer.clone()).settle();
     let text = match &args.action {
         Some(ConfigAction::Get(get)) => {

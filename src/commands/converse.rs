@@ -23,11 +23,9 @@ pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Resul
     if Summary::of(run).ok().and_then(|summary| summary.end?.question).is_none() {
         return Ok(code);
     }
-    let mut stdout = std::io::stdout();
-    let _ = write!(stdout, "answer (an empty line ends the run): ");
-    let _ = stdout.flush();
-    let Some(words) = process::typed_line(PATIENCE).filter(|words| !words.trim().is_empty()) else {
-        let _ = writeln!(stdout, "\nlater: `ralph answer \"…\"`");
+    let typed = process::typed_line("answer (an empty line ends the run): ", PATIENCE);
+    let Some(words) = typed.filter(|words| !words.trim().is_empty()) else {
+        let _ = writeln!(std::io::stdout(), "\nlater: `ralph answer \"…\"`");
         return Ok(code);
     };
     let words = vec![words.trim().to_owned()];

@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::runtime;
 use crate::emit;
 use crate::error::UserError;
@@ -30,27 +32,73 @@ pub fn run() -> Result<u8, UserError> {
     let _ = io::Read::read_to_end(&mut io::stdin(), &mut prompt);
     let iteration = number("RALPH_ITERATION").unwrap_or(1);
     let player = Player {
-        repository: repository(),
+        scratch: Scratch::find(),
         pause: Duration::from_millis(number("RALPH_DEMO_PAUSE_MS").unwrap_or(300)),
         marker: marker(&String::from_utf8_lossy(&prompt)),
         tools: 0,
     };
-    match runtime()?.block_on(player.play(iteration)) {
-        Ok(()) => Ok(0),
+    // Whoever wants it to end gets that, but not before its own directory is gone.
+    let played = runtime()?.block_on(async {
+        tokio::select! {
+            biased;
+            number = asked_to_end() => number.map(Some),
+            played = player.play(iteration) => played.map(|()| None),
+        }
+    });
+    match played {
+        Ok(None) => Ok(0),
+        Ok(Some(number)) => process::die_by(number),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(UserError::failed(format!("the demo cannot go on: {error}"))),
     }
+}
+
+/// Waits for a Unix signal that asks a program to end.
+async fn asked_to_end() -> io::Result<i32> {
+    let (mut term, mut int, mut hup) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
+    Ok(tokio::select! {
+        _ = term.recv() => libc::SIGTERM,
+        _ = int.recv() => libc::SIGINT,
+        _ = hup.recv() => libc::SIGHUP,
+    })
 }
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// A directory that belongs to the run, so that nothing of the user's is touched.
-fn repository() -> PathBuf {
-    match (std::env::var_os("RALPH_WORKSPACE"), std::env::var_os("RALPH_RUN_ID")) {
-        (Some(workspace), Some(run)) => Path::new(&workspace).join(".ralph/runs").join(run).join("demo"),
-        _ => std::env::temp_dir().join(format!("ralph-demo-{}", std::process::id())),
+/// A directory of the demo's own, so that nothing of the user's is touched.
+enum Scratch {
+    /// It belongs to the run, whose next iteration goes on in it.
+    OfRun(PathBuf),
+    /// Nobody will come back to it: it goes away with the demo.
+    Own(PathBuf),
+}
+
+impl Scratch {
+    fn find() -> Self {
+        match (std::env::var_os("RALPH_WORKSPACE"), std::env::var_os("RALPH_RUN_ID")) {
+            (Some(workspace), Some(run)) => {
+                Self::OfRun(Path::new(&workspace).join(".ralph/runs").join(run).join("demo"))
+            }
+            _ => Self::Own(std::env::temp_dir().join(format!("ralph-demo-{}", std::process::id()))),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::OfRun(path) | Self::Own(path) => path,
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Self::Own(path) = self {
+            // What cannot be taken away does no harm where it is.
+            let _ = std::fs::remove_dir_all(path);
+        }
     }
 }
 
@@ -62,7 +110,7 @@ fn marker(prompt: &str) -> String {
 }
 
 struct Player {
-    repository: PathBuf,
+    scratch: Scratch,
     pause: Duration,
     marker: String,
     tools: u32,
@@ -70,7 +118,7 @@ struct Player {
 
 impl Player {
     async fn play(mut self, iteration: u64) -> io::Result<()> {
-        if iteration == 1 || !self.repository.join("greet.sh").exists() {
+        if iteration == 1 || !self.scratch.path().join("greet.sh").exists() {
             self.lay_out().await?;
         }
         tell(&Known::Session { id: format!("demo-{iteration}") }.into())?;
@@ -130,9 +178,9 @@ impl Player {
 
     /// Makes the scratch repository.
     async fn lay_out(&self) -> io::Result<()> {
-        std::fs::create_dir_all(&self.repository)?;
-        std::fs::write(self.repository.join("greet.sh"), GREET)?;
-        std::fs::write(self.repository.join("test.sh"), TEST)?;
+        std::fs::create_dir_all(self.scratch.path())?;
+        std::fs::write(self.scratch.path().join("greet.sh"), GREET)?;
+        std::fs::write(self.scratch.path().join("test.sh"), TEST)?;
         self.execute("git init -q . && git add -A && git commit -q -m 'A greeting'").await.map(|_| ())
     }
 
@@ -173,7 +221,7 @@ impl Player {
     async fn edit(&mut self, old: &str, new: &str) -> io::Result<()> {
         let id = self.next_tool("edit", &[("path", "greet.sh"), ("old", old), ("new", new)]).await?;
         let start = Instant::now();
-        let path = self.repository.join("greet.sh");
+        let path = self.scratch.path().join("greet.sh");
         let before = std::fs::read_to_string(&path)?;
         std::fs::write(&path, before.replace(old, new))?;
         Self::ended(&id, before.contains(old), start).map(|_| ())
@@ -197,7 +245,7 @@ impl Player {
     /// Runs a shell command in the repository, with a git identity of its own.
     async fn execute(&self, command: &str) -> io::Result<(bool, String)> {
         let mut invocation =
-            Invocation { args: ["-c", command].map(Into::into).to_vec(), ..Invocation::new("sh", &self.repository) };
+            Invocation { args: ["-c", command].map(Into::into).to_vec(), ..Invocation::new("sh", self.scratch.path()) };
         let identity = [
             ("GIT_AUTHOR_NAME", "demo"),
             ("GIT_AUTHOR_EMAIL", "demo@localhost"),

@@ -10,6 +10,7 @@ use crate::agent::Turn;
 use crate::cli::Output;
 use crate::config::Row;
 use crate::error::UserError;
+use crate::plural::plural;
 use crate::process;
 use crate::run::{Worker, start_error};
 
@@ -46,7 +47,15 @@ pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
         ("program", program.display().to_string()),
         ("directory", plan.workspace.display().to_string()),
         ("output", transcript.name()),
-        ("prompt", format!("{}, {} bytes; {} with what the loop adds", plan.prompt.name(), words.len(), prompt.len())),
+        (
+            "prompt",
+            format!(
+                "{}, {}; {} with what the loop adds",
+                plan.prompt.name(),
+                plural(words.len() as u64, "byte"),
+                prompt.len()
+            ),
+        ),
     ];
     let mut text = "nothing is started; this is what would be run:\n\n".to_owned();
     for (name, value) in facts {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::run::working_directory;
+use super::warn;
 use crate::cli::{self, Graph};
 use crate::config;
 use crate::error::{UserError, exit_code};
@@ -14,8 +15,9 @@ use crate::signals::topics::fits;
 /// Draws the graph and names what is wrong with it. Exit code 1 when something is.
 pub fn run(args: &cli::Hats) -> Result<u8, UserError> {
     let file = config::nearest_file(args.config.clone(), &working_directory()?)?;
+    warn(&file.warnings);
     let settings = file.layer.settle();
-    let hats = Hats { hats: settings.hats.value.0, starting_event: settings.starting_event.value };
+    let hats = Hats { hats: settings.hats.value.hats, starting_event: settings.starting_event.value };
     if hats.hats.is_empty() {
         return Err(UserError::usage("there are no hats").hint("describe them under `hats:` in `ralph.yml`"));
     }

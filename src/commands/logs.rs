@@ -85,7 +85,7 @@ struct Wanted {
     tool: Option<String>,
     /// The calls of the tool.
     calls: Vec<String>,
-    /// The iteration under way.
+    /// The iteration under way; 0 outside of all.
     now: u32,
 }
 
@@ -107,6 +107,8 @@ impl Wanted {
             Body::Loop(Fact::IterationStart { iteration, .. }) | Body::Agent { iteration, .. } => {
                 self.now = *iteration;
             }
+            // Where a run ends, or is taken up again, it is in no iteration: the next try of one says when it begins.
+            Body::Loop(Fact::RunStart { .. } | Fact::RunEnd { .. }) => self.now = 0,
             _ => {}
         }
         if self.iteration.is_some_and(|wanted| wanted != self.now) {

@@ -3,7 +3,10 @@
 use std::io::IsTerminal as _;
 
 use crate::cli::{self, Colour, Shown, ViewLooks};
-use crate::ui::{Alert, Channel, Columns, Detail, Glyphs, Letters, LineView, Looks, Motion, Palette, Volume};
+use crate::process;
+use crate::ui::{
+    Alert, Channel, Columns, Detail, Glyphs, Keyboard, Letters, LineView, Looks, Motion, Palette, Place, Volume,
+};
 
 /// Whether what is shown happens now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +61,16 @@ pub fn looks(wanted: cli::Looks) -> Looks {
     let glyphs = if wanted.ascii || letters == Letters::Ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
     let motion = if columns == Columns::Terminal { Motion::Redraw } else { Motion::Append };
     let alert = if motion == Motion::Redraw { alert() } else { Alert::Off };
-    Looks { palette, glyphs, columns, motion, letters, detail: Detail::default(), alert }
+    Looks { palette, glyphs, columns, motion, letters, detail: Detail::default(), alert, place }
+}
+
+fn place() -> Place {
+    if process::is_in_background() { Place::Background } else { Place::Foreground }
+}
+
+/// Whether keys come to a run of this process.
+pub fn keyboard() -> Keyboard {
+    if process::has_terminal() { Keyboard::OfTheRun } else { Keyboard::Elsewhere }
 }
 
 /// Which notice the terminal takes, by its own word; one that is not known ignores the common one.

@@ -110,6 +110,15 @@ fn told(result: Result<u8, UserError>) -> ExitCode {
     }
 }
 
+/// Tells what the user should know, though it stops nothing: on standard error, each marked as what it is.
+fn warn(warnings: impl IntoIterator<Item = impl std::fmt::Display>) {
+    use std::io::Write as _;
+    for warning in warnings {
+        // Nobody may be left to read it.
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+    }
+}
+
 /// The runtime that drives processes: one thread is enough, since all it does is wait.
 fn runtime() -> Result<tokio::runtime::Runtime, UserError> {
     tokio::runtime::Builder::new_current_thread()

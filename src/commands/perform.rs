@@ -10,16 +10,16 @@ use super::clean;
 use super::converse;
 use super::showing::{Show, Showing};
 use super::tui::answered;
-use super::{resume, runtime};
+use super::{resume, runtime, warn};
 use crate::cli::ViewLooks;
 use crate::config::{RawBytes, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, Redactor, RunDirectory, Store, Summary, raw};
-use crate::process;
+use crate::process::{self, Size};
 use crate::run::notify::Notifier;
-use crate::run::{Came, Interrupts, Keys, Memory, Observer, Plan, Recorder, git, run as run_loop};
+use crate::run::{Came, Interrupts, Keys, Memory, Observer, Plan, Recorder, Room, git, run as run_loop};
 use crate::ui::Shown;
-use crate::ui::tui::Left;
+use crate::ui::tui::{self, Left};
 
 /// The store of a working directory, locked for one run.
 pub struct Stage {
@@ -54,6 +54,12 @@ pub struct Performance {
     pub memory: Memory,
     /// How its files are kept.
     pub keeping: Keeping,
+}
+
+/// What a full screen has for the agent's own.
+fn pane(Size { rows, columns }: Size) -> Size {
+    let (columns, rows) = tui::pane_size(columns, rows);
+    Size { rows, columns }
 }
 
 /// How files of a run are kept.
@@ -92,6 +98,7 @@ impl Performance {
         })?;
         if show == Show::Screen {
             self.plan.keys = Keys::Leave;
+            self.plan.room = Room::Part(pane);
         }
         let (mut showing, observer) =
             Showing::start(show, looks, &self.plan.notify, &stage.store, &self.directory, &self.journal)?;
@@ -126,10 +133,7 @@ impl Performance {
         }
         drop(stage);
         let left = showing.close();
-        let mut stderr = std::io::stderr();
-        for warning in warnings {
-            let _ = writeln!(stderr, "warning: {warning}");
-        }
+        warn(warnings);
         let finished = finished?;
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),

@@ -22,7 +22,7 @@ use crate::run::mode::Mode;
 use crate::run::notify::Notify;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
-use crate::run::{Filter, Keys, LeftBehind, Plan, Screen, Worker, sessions, start_error};
+use crate::run::{Filter, Keys, LeftBehind, Plan, Room, Screen, Worker, sessions, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{Choice, Selected, names, select};
 
@@ -113,9 +113,9 @@ pub fn plan_from(
         let asked = settings.fallback.origin.clone();
         crew.push(another(&name, asked, &common, &file, &workspace)?);
     }
-    for name in settings.hats.value.0.iter().filter_map(|hat| hat.agent.clone()).collect::<Vec<_>>() {
+    for Setting { value: name, origin } in settings.hats.value.agents.clone() {
         if !crew.iter().any(|worker| worker.agent.id() == name) {
-            crew.push(another(&name, settings.hats.origin.clone(), &common, &file, &workspace)?);
+            crew.push(another(&name, origin, &common, &file, &workspace)?);
         }
     }
     let plan = Plan {
@@ -137,6 +137,7 @@ pub fn plan_from(
         },
         clocks: clocks(&settings),
         screen: screen(&settings),
+        room: Room::Whole,
         keys: Keys::Read,
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
@@ -151,7 +152,7 @@ pub fn plan_from(
             SessionChoice::Resume => resuming(&settings, None),
             SessionChoice::ResumeUntil(percent) => resuming(&settings, Some(percent)),
         },
-        hats: Hats { hats: settings.hats.value.0.clone(), starting_event: settings.starting_event.value.clone() },
+        hats: Hats { hats: settings.hats.value.hats.clone(), starting_event: settings.starting_event.value.clone() },
         pricing: settings.pricing.value.clone(),
         notify: notify(&settings),
         calls_per_hour: settings.calls_per_hour.value,

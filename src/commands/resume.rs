@@ -16,6 +16,7 @@ use crate::journal::disk::RealDisk;
 use crate::journal::record::VERSION;
 use crate::journal::store::{PROMPT, SETTINGS};
 use crate::journal::{Journal, Outcome, Redactor, RunDirectory, Summary, reader};
+use crate::plural::plural;
 use crate::process;
 use crate::run::control::{Command as Control, send};
 use crate::run::prompt::Source;
@@ -99,11 +100,8 @@ fn go_on(args: &Resume, why: Why) -> Result<u8, UserError> {
         memory.orders.max_iterations = Some(memory.state.iterations + 1);
         plan.notices.push("one more iteration, for the answer".to_owned());
     } else if memory.state.iterations >= most {
-        return Err(UserError::usage(format!("the run `{}` has used up its {most} iterations", run.id)).hint(format!(
-            "allow more: `ralph resume {} -n {}`",
-            run.id,
-            most.saturating_mul(2)
-        )));
+        return Err(UserError::usage(format!("the run `{}` has used up its {}", run.id, plural(most, "iteration")))
+            .hint(format!("allow more: `ralph resume {} -n {}`", run.id, most.saturating_mul(2))));
     }
     let time = memory.orders.max_seconds.map(std::time::Duration::from_secs).or(plan.policy.max_time);
     if time.is_some_and(|most| u128::from(memory.elapsed_ms) >= most.as_millis()) {

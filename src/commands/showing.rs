@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::looks::{Tense, line_view, looks};
+use super::looks::{Tense, keyboard, line_view, looks};
 use super::tui::Steering;
 use crate::cli::{Output, ViewLooks};
 use crate::error::UserError;
@@ -94,7 +94,7 @@ impl Showing {
                 return Ok((Self::Screen(screen), Box::new(|_| {})));
             }
             Show::As(Output::Lines) => {
-                let view = line_view(looks, Tense::Present).beside_the_agent();
+                let view = line_view(looks, Tense::Present).beside_the_agent().with_keys(keyboard);
                 Box::new(if notify.terminal { view } else { view.silent() })
             }
             Show::As(Output::Json) => Box::new(JsonView::new(io::stdout())),
@@ -163,7 +163,7 @@ impl FullScreen {
             palette,
             glyphs,
             owner: Owner::This,
-            hands: Box::new(Steering::new(store, directory, Owner::This)),
+            hands: Box::new(Steering::new(store, directory)),
         };
         let (remote, over) = (Remote::default(), Arc::new(AtomicBool::new(false)));
         let lines = Lines {

@@ -24,7 +24,7 @@ pub fn run(args: &Tui) -> Result<u8, UserError> {
     let directory = here.run(args.id.as_deref())?;
     needs_terminal("ralph tui")?;
     let ui::Looks { palette, glyphs, .. } = looks(args.looks.looks);
-    let hands = Box::new(Steering::new(&here.store, &directory, Owner::Another));
+    let hands = Box::new(Steering::new(&here.store, &directory));
     let id = directory.id.clone();
     let seen = tui::show(Options { directory, palette, glyphs, owner: Owner::Another, hands }, &Remote::default())
         .map_err(|error| UserError::failed(format!("cannot use the terminal: {}", io_reason(&error))))?;
@@ -44,13 +44,12 @@ pub fn answered(words: String, run: String, looks: &ViewLooks) -> Answer {
 pub struct Steering {
     directory: RunDirectory,
     lock: PathBuf,
-    owner: Owner,
 }
 
 impl Steering {
     /// Steers a run.
-    pub fn new(store: &Store, directory: &RunDirectory, owner: Owner) -> Self {
-        Self { directory: directory.clone(), lock: store.lock(), owner }
+    pub fn new(store: &Store, directory: &RunDirectory) -> Self {
+        Self { directory: directory.clone(), lock: store.lock() }
     }
 }
 
@@ -79,8 +78,8 @@ impl Hands for Steering {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
     }
 
-    fn suspend(&mut self) {
-        match self.owner {
+    fn suspend(&mut self, player: Owner) {
+        match player {
             // The run halts its agent and then this process.
             Owner::This => {
                 let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP);

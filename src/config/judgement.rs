@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
+use super::origin::Setting;
 use super::reading::Reading;
 use super::value::{SettingValue, words};
 use crate::error::UserError;
@@ -260,30 +261,36 @@ impl SettingValue for Pricing {
 
 /// The hats, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HatList(pub Vec<Hat>);
+pub struct HatList {
+    /// All of them.
+    pub hats: Vec<Hat>,
+    /// The agents that some of them name, and where.
+    pub agents: Vec<Setting<String>>,
+}
 
 const HAT_KEYS: [&str; 8] =
     ["name", "description", "triggers", "publishes", "instructions", "agent", "max_activations", "default_publishes"];
 
 impl SettingValue for HatList {
     fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
-        let mut hats: Vec<Hat> = Vec::new();
+        let mut list = Self::default();
         for entry in reading.entries(node, key, "a mapping of hats")? {
-            hats.push(hat(reading, &entry.key, &entry.node, &format!("{key}.{}", entry.key))?);
+            let hat = hat(reading, &entry.key, &entry.node, &format!("{key}.{}", entry.key), &mut list.agents)?;
+            list.hats.push(hat);
         }
-        Ok(Self(hats))
+        Ok(list)
     }
 
     fn shown(&self) -> String {
-        let names: Vec<&str> = self.0.iter().map(|hat| hat.id.as_str()).collect();
+        let names: Vec<&str> = self.hats.iter().map(|hat| hat.id.as_str()).collect();
         if names.is_empty() { "not set".to_owned() } else { names.join(", ") }
     }
 
     fn written(&self) -> Json {
-        if self.0.is_empty() {
+        if self.hats.is_empty() {
             return Json::Null;
         }
-        let hats = self.0.iter().map(|hat| {
+        let hats = self.hats.iter().map(|hat| {
             let mut map = serde_json::Map::new();
             let mut put = |name: &str, value: Json| drop(map.insert(name.to_owned(), value));
             put("name", json!(hat.name));
@@ -321,7 +328,13 @@ impl SettingValue for HatList {
     }
 }
 
-fn hat(reading: &mut Reading<'_>, id: &str, node: &Node, full: &str) -> Result<Hat, UserError> {
+fn hat(
+    reading: &mut Reading<'_>,
+    id: &str,
+    node: &Node,
+    full: &str,
+    agents: &mut Vec<Setting<String>>,
+) -> Result<Hat, UserError> {
     let mut hat = Hat { id: id.to_owned(), name: id.to_owned(), ..Hat::default() };
     for entry in reading.entries(node, full, "a mapping with `triggers`")? {
         let key = format!("{full}.{}", entry.key);
@@ -333,7 +346,11 @@ fn hat(reading: &mut Reading<'_>, id: &str, node: &Node, full: &str) -> Result<H
             "triggers" => hat.triggers = topics(reading, node, &key)?,
             "publishes" => hat.publishes = topics(reading, node, &key)?,
             "instructions" => hat.instructions = String::read(reading, node, &key)?,
-            "agent" | "backend" => hat.agent = Some(String::read(reading, node, &key)?),
+            "agent" | "backend" => {
+                let agent = reading.setting::<String>(node, &key)?;
+                hat.agent = Some(agent.value.clone());
+                agents.push(agent);
+            }
             "max_activations" => hat.max_activations = Some(u32::read(reading, node, &key)?),
             "default_publishes" => hat.default_publishes = Some(String::read(reading, node, &key)?),
             other => unknown(reading, full, other, entry, &HAT_KEYS),

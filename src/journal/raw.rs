@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::disk::private;
+use crate::event::Stream;
 
 /// Smaller files are left as they are: there is nothing to gain.
 const WORTH_PACKING: u64 = 64 * 1024;
@@ -41,10 +42,25 @@ pub fn stdouts(directory: &Path, iteration: Option<u32>) -> io::Result<Vec<RawFi
     Ok(files)
 }
 
+/// The file of one stream of an iteration: as it is written, or packed where only that is left.
+pub fn find(directory: &Path, iteration: u32, stream: Stream) -> PathBuf {
+    let name = match stream {
+        Stream::Stdout => format!("{iteration}.stdout"),
+        Stream::Stderr => format!("{iteration}.stderr"),
+    };
+    let plain = directory.join(&name);
+    if plain.exists() { plain } else { directory.join(format!("{name}.{PACKED}")) }
+}
+
+/// True when a raw file is packed.
+pub fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == PACKED)
+}
+
 /// Opens a raw file, packed or not.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let file = BufReader::with_capacity(256 * 1024, File::open(path)?);
-    if path.extension().is_none_or(|extension| extension != PACKED) {
+    if !is_packed(path) {
         return Ok(Box::new(file));
     }
     let decoder = zstd::Decoder::with_buffer(file)?;
@@ -55,8 +71,7 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 pub fn pack(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let is_packed = path.extension().is_some_and(|extension| extension == PACKED);
-        if is_packed || fs::metadata(&path)?.len() < WORTH_PACKING {
+        if is_packed(&path) || fs::metadata(&path)?.len() < WORTH_PACKING {
             continue;
         }
         let mut name = path.clone().into_os_string();

@@ -1,5 +1,6 @@
 //! What ralph does to its own process: halting with the shell, and dying by the signal that ended it.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,11 +33,18 @@ pub fn has_terminal() -> bool {
         && rustix::termios::tcgetpgrp(input).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// A line that a person types from now on; `None` when nothing comes in time, or the terminal is gone.
-pub fn typed_line(patience: Duration) -> Option<String> {
+/// True when standard output is a terminal of ours that another program has now: the shell, after `bg`.
+pub fn is_in_background() -> bool {
+    rustix::termios::tcgetpgrp(rustix::stdio::stdout()).is_ok_and(|group| group != rustix::process::getpgrp())
+}
+
+/// Asks, and hears the line that a person types; `None` when nothing comes in time, or the terminal is gone.
+pub fn typed_line(question: &str, patience: Duration) -> Option<String> {
     let input = rustix::stdio::stdin();
-    // What was typed before the question is no answer to it.
+    // What was typed before the question is no answer to it; what is typed as soon as it is seen is one.
     let _ = rustix::termios::tcflush(input, rustix::termios::QueueSelector::IFlush);
+    let mut output = std::io::stdout();
+    output.write_all(question.as_bytes()).and_then(|()| output.flush()).ok()?;
     let mut ready = [rustix::event::PollFd::new(&input, rustix::event::PollFlags::IN)];
     let timeout = rustix::event::Timespec::try_from(patience).ok()?;
     match rustix::event::poll(&mut ready, Some(&timeout)) {

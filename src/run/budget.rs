@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
 use crate::journal::{Cost, CostSource};
+use crate::plural::plural;
 
 /// Calls are counted over this long.
 const WINDOW: Duration = Duration::from_secs(3600);
@@ -74,7 +75,7 @@ impl Spent {
     /// The limit that is reached, in words.
     pub fn over(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
         if let Some(most) = max_tokens.filter(|&most| self.tokens >= most) {
-            return Some(format!("the limit of {most} tokens is reached ({} spent)", self.tokens));
+            return Some(format!("the limit of {} is reached ({} spent)", plural(most, "token"), self.tokens));
         }
         let most = max_cost_usd.filter(|&most| self.usd >= most)?;
         Some(format!("the limit of ${most:.2} is reached (${:.2} spent)", self.usd))

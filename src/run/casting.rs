@@ -13,7 +13,7 @@ use super::{LeftBehind, Plan, Recorder, Screen};
 use crate::agent::{Contract, Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
-use crate::process::{self, Clocks, Link};
+use crate::process::{Clocks, Link};
 use crate::transcript::{Context, PLAIN, Selected};
 
 /// What reads a program that draws for a person.
@@ -101,7 +101,7 @@ impl<'p> Looping<'p> {
         turn.mode = plan.screen.attendance();
         let mut invocation = agent.invocation(&turn)?;
         if plan.screen != Screen::Pipes {
-            invocation.link = Link::Pty(process::terminal_size());
+            invocation.link = Link::Pty(plan.room.size());
         }
         // What a program draws for a person is words, whatever the agent speaks to machines.
         let transcript = if plan.screen == Screen::Users { &DRAWN } else { transcript };
@@ -135,6 +135,7 @@ impl<'p> Looping<'p> {
             remarks: role.into_iter().chain(remarks).collect(),
             display: None,
             screen: plan.screen,
+            room: plan.room,
         })
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::{RunDirectory, Topic};
+use crate::plural::plural;
 
 /// How often the loop looks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -84,7 +85,7 @@ impl Command {
             Self::Hint { words } | Self::Answer { words } => Some(words.clone()),
             Self::Limit { max_iterations, max_cost_usd, max_seconds } => {
                 let parts = [
-                    max_iterations.map(|most| format!("{most} iterations")),
+                    max_iterations.map(|most| plural(most, "iteration")),
                     max_cost_usd.map(|most| format!("${most:.2}")),
                     max_seconds.map(|most| format!("{most} s")),
                 ];

@@ -19,9 +19,13 @@ use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::journal::record::VERSION;
 use crate::journal::{Fact, Outcome, RunDirectory, Topic};
+use crate::plural::plural;
 use crate::process::{self, Keyboard};
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
+
+/// How often a wait looks whether the keyboard is the run's now.
+const LOOK_FOR_KEYS: Duration = Duration::from_millis(500);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -323,7 +327,7 @@ impl Looping<'_> {
         if let Some(most) = self.plan.calls_per_hour {
             let wait = self.calls.wait(most, now);
             if !wait.is_zero() {
-                let reason = format!("the limit of {most} calls an hour is reached");
+                let reason = format!("the limit of {} an hour is reached", plural(most, "call"));
                 if policy.max_time.is_some_and(|most| now + wait >= most) {
                     return Ok(Some((Outcome::Limit, format!("{reason}, and waiting would pass the time limit"))));
                 }
@@ -395,6 +399,10 @@ impl Looping<'_> {
                     told(&Command::Retry, recorder)?;
                     return Ok(None);
                 },
+                // `fg` gives the terminal back without a word.
+                () = tokio::time::sleep(LOOK_FOR_KEYS), if keyboard.is_none() && self.wants_keys(after) => {
+                    keyboard = self.keyboard(after);
+                }
                 () = &mut sleep => return Ok(None),
             }
         }
@@ -402,7 +410,11 @@ impl Looping<'_> {
 
     /// The keyboard, for waits that are long enough to think about, where it is the run's.
     fn keyboard(&self, wait: Duration) -> Option<Keyboard> {
-        if self.plan.keys == Keys::Read && wait >= Duration::from_secs(1) { Keyboard::take() } else { None }
+        if self.wants_keys(wait) { Keyboard::take() } else { None }
+    }
+
+    fn wants_keys(&self, wait: Duration) -> bool {
+        self.plan.keys == Keys::Read && wait >= Duration::from_secs(1)
     }
 
     /// Waits until somebody says to go on.

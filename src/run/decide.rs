@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Spent;
 use crate::event::FailureClass;
 use crate::journal::Outcome;
+use crate::plural::plural;
 use crate::signals::Signal;
 
 /// What is added to a reset time, so that the limit is really over.
@@ -316,7 +317,11 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
     }
     let state = State { claims: before.claims + 1, refuted: 0, ..counted };
     let verdict = if state.iterations < policy.min_iterations {
-        again(format!("{said}, but only after {} of at least {} iterations", state.iterations, policy.min_iterations))
+        again(format!(
+            "{said}, but only after {} of at least {}",
+            state.iterations,
+            plural(policy.min_iterations, "iteration")
+        ))
     } else if state.claims < policy.confirmations {
         again(format!("{said}: confirmation {} of {}", state.claims, policy.confirmations))
     } else {
@@ -413,8 +418,8 @@ fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verd
 fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Again { reason, .. } if counted && policy.no_progress > 0 && state.still >= policy.no_progress => {
-            let times = state.still;
-            finish(Outcome::NoProgress, format!("{times} iterations in a row changed nothing; the last one: {reason}"))
+            let times = plural(state.still, "iteration");
+            finish(Outcome::NoProgress, format!("{times} in a row changed nothing; the last one: {reason}"))
         }
         verdict => verdict,
     }

@@ -11,7 +11,7 @@ use super::filter::{Did, Display, Filter};
 use super::handover::Handover;
 use super::interrupt::{Action, Came, Interrupts};
 use super::judge::judge;
-use super::plan::Screen;
+use super::plan::{Room, Screen};
 use super::reading::Reading;
 use super::recorder::{Recorder, unrecorded};
 use crate::error::UserError;
@@ -62,6 +62,8 @@ pub struct Iteration<'a> {
     pub display: Option<Display>,
     /// What its output is connected to.
     pub screen: Screen,
+    /// How large a terminal of its own is.
+    pub room: Room,
 }
 
 /// Whether a status block in the agent's words means anything.
@@ -231,10 +233,10 @@ impl Iteration<'_> {
                 Next::Came(Came::Suspend) => {
                     // The shell must find its terminal as it was.
                     drop(handover.take());
-                    suspended += suspend(&mut process, &mut reading);
+                    suspended += suspend(&mut process, &mut reading, self.room);
                     handover = Handover::begin(self.screen, recorder);
                 }
-                Next::Came(Came::Resized) => resized(&process, &mut reading),
+                Next::Came(Came::Resized) => resized(&process, &mut reading, self.room),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;
                     let unix_signal = interrupt.name().to_owned();
@@ -401,8 +403,11 @@ fn obey(action: Action, process: &mut Process) -> Result<(), Halt> {
     Ok(())
 }
 
-/// The user's terminal has another size: so has the agent's.
-fn resized(process: &Process, reading: &mut Reading) {
+/// The user's terminal has another size: so has the agent's, where it is as large as that.
+fn resized(process: &Process, reading: &mut Reading, room: Room) {
+    if matches!(room, Room::Part(_)) {
+        return;
+    }
     let size = process::terminal_size();
     // A terminal that is gone meanwhile needs no size.
     let _ = process.resize(size);
@@ -410,12 +415,12 @@ fn resized(process: &Process, reading: &mut Reading) {
 }
 
 /// Ctrl-Z: the agent halts with its clocks, then ralph itself, until the shell lets it go on. Says how long that was.
-fn suspend(process: &mut Process, reading: &mut Reading) -> Duration {
+fn suspend(process: &mut Process, reading: &mut Reading, room: Room) -> Duration {
     let start = Instant::now();
     process.pause();
     process::suspend_self();
     process.resume();
-    resized(process, reading);
+    resized(process, reading, room);
     start.elapsed()
 }
 

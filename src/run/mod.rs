@@ -38,7 +38,7 @@ pub use interrupt::{Action, Came, Interrupt, Interrupts};
 pub use judge::how_it_ended;
 pub use memory::Memory;
 pub use notify::webhook::post;
-pub use plan::{Keys, LeftBehind, Plan, Screen, Worker};
+pub use plan::{Keys, LeftBehind, Plan, Room, Screen, Worker};
 pub use progress::git;
 pub use recorder::{Observer, Recorder};
 pub use resume::memory_of;

@@ -12,7 +12,7 @@ use super::sessions;
 use super::verify::Check;
 use crate::agent::{Agent, Mode};
 use crate::error::UserError;
-use crate::process::Clocks;
+use crate::process::{self, Clocks, Size};
 use crate::signals::promise::Rule;
 use crate::transcript::Selected;
 
@@ -34,6 +34,8 @@ pub struct Plan {
     pub clocks: Clocks,
     /// What its output is connected to.
     pub screen: Screen,
+    /// How large a terminal of its own is.
+    pub room: Room,
     /// Whether the loop may read keys from the user's terminal while it waits.
     pub keys: Keys,
     /// What becomes of processes that an agent leaves behind.
@@ -99,7 +101,7 @@ impl Plan {
 pub enum Screen {
     /// Pipes: standard output and standard error stay apart.
     Pipes,
-    /// A terminal of its own, as large as the user's.
+    /// A terminal of its own.
     Terminal,
     /// The user's: the agent's own interactive program, with a person at the keys.
     Users,
@@ -111,6 +113,26 @@ impl Screen {
         match self {
             Self::Pipes | Self::Terminal => Mode::Headless,
             Self::Users => Mode::Interactive,
+        }
+    }
+}
+
+/// How large a terminal of the agent's own is.
+#[derive(Clone, Copy, Debug)]
+pub enum Room {
+    /// As large as the user's, and it changes with that.
+    Whole,
+    /// The part of the user's that shows the agent's screen, as it is when an iteration begins: a screen can only be
+    /// shown by who knows its size, and that is told only at the beginning.
+    Part(fn(Size) -> Size),
+}
+
+impl Room {
+    /// The size of a terminal that is made now.
+    pub fn size(self) -> Size {
+        match self {
+            Self::Whole => process::terminal_size(),
+            Self::Part(part) => part(process::terminal_size()),
         }
     }
 }

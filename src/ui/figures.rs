@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 use crate::event::Usage;
+use crate::plural::ending;
 
 /// `218 ms`, `2.3 s`, `12 s`, `4m12s`, `2h05m`.
 pub fn duration(milliseconds: u64) -> String {
@@ -48,7 +49,12 @@ pub fn dollars(usd: f64) -> String {
 
 /// `1 tool`, `2 tools`.
 pub fn plural(number: u64, one: &str) -> String {
-    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+    format!("{} {one}{}", count(number), ending(number))
+}
+
+/// `1 token`, `41k tokens`: for where there is little room.
+pub fn tokens(number: u64) -> String {
+    format!("{} token{}", about(number), ending(number))
 }
 
 /// What is known of tokens and money; empty when nothing is.
@@ -56,7 +62,7 @@ pub fn usage(usage: &Usage) -> Vec<String> {
     let mut parts = Vec::new();
     match (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) {
         (None, None, None) => {}
-        (None, None, Some(total)) => parts.push(format!("{} tokens", count(total))),
+        (None, None, Some(total)) => parts.push(plural(total, "token")),
         (prompt, completion, _) => {
             let side = |tokens: Option<u64>, name: &str| tokens.map(|tokens| format!("{} {name}", count(tokens)));
             let sides: Vec<String> = [side(prompt, "in"), side(completion, "out")].into_iter().flatten().collect();

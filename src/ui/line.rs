@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use super::View;
 use super::callouts::{Gathered, action};
 use super::diff::Diff;
-use super::looks::{Alert, Channel, Looks, Motion};
+use super::looks::{Alert, Channel, Keyboard, Looks, Motion};
 use super::style::Ink;
 use super::styled::Styled;
 use super::text::{harmless, safe};
@@ -45,6 +45,7 @@ pub struct LineView<W: Write> {
     run: String,
     status: Status,
     terminal: Owner,
+    keyboard: fn() -> Keyboard,
     /// The title of the terminal is ours.
     titled: bool,
 }
@@ -73,6 +74,7 @@ impl<W: Write> LineView<W> {
             run: String::new(),
             status: Status::new(),
             terminal: Owner::View,
+            keyboard: || Keyboard::Elsewhere,
             titled: false,
         }
     }
@@ -88,6 +90,13 @@ impl<W: Write> LineView<W> {
     #[must_use]
     pub fn beside_the_agent(mut self) -> Self {
         self.terminal = Owner::Both;
+        self
+    }
+
+    /// For a run that takes keys from this terminal; `keyboard` says whether it does so now.
+    #[must_use]
+    pub fn with_keys(mut self, keyboard: fn() -> Keyboard) -> Self {
+        self.keyboard = keyboard;
         self
     }
 
@@ -266,7 +275,7 @@ impl<W: Write> LineView<W> {
                 newest.iter().map(|call| format!("{tag:>7} {} {}", glyphs.gutter, action(call, 0, glyphs, room).0)),
             );
         }
-        lines.extend(self.status.line(&glyphs.between()).map(|line| harmless(&line)));
+        lines.extend(self.status.line(&glyphs.between(), self.keyboard).map(|line| harmless(&line)));
         lines
     }
 }

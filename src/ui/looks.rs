@@ -19,6 +19,8 @@ pub struct Looks {
     pub detail: Detail,
     /// How the terminal calls somebody who looks elsewhere.
     pub alert: Alert,
+    /// Whether the terminal is this program's now; it may change at any moment.
+    pub place: fn() -> Place,
 }
 
 impl Looks {
@@ -32,8 +34,27 @@ impl Looks {
             letters: Letters::Any,
             detail: Detail::default(),
             alert: Alert::Off,
+            place: || Place::Foreground,
         }
     }
+}
+
+/// Where this program stands on its terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The terminal is this program's.
+    Foreground,
+    /// It is the shell's, or another program's: lines may be added, but none may be drawn over.
+    Background,
+}
+
+/// Whether a key that is pressed now comes to the run that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keyboard {
+    /// It does.
+    OfTheRun,
+    /// It goes elsewhere, or there is none.
+    Elsewhere,
 }
 
 /// How wide the output is.

@@ -25,7 +25,7 @@ use std::io;
 pub use feed::{Feed, Shown};
 pub use json::{JsonView, pretty};
 pub use line::LineView;
-pub use looks::{Alert, Channel, Columns, Detail, Letters, Looks, Motion, Volume};
+pub use looks::{Alert, Channel, Columns, Detail, Keyboard, Letters, Looks, Motion, Place, Volume};
 pub use page::{Differences, PageView};
 pub use spans::SpanView;
 pub use style::{Glyphs, Palette};

@@ -7,11 +7,7 @@ use super::support::Test;
 
 #[test]
 fn a_key_ends_a_wait_and_the_terminal_is_as_it_was() {
-    let script = Script::new()
-        .counting()
-        .iteration(silent().complains("Error: 429 Too Many Requests").exits(1))
-        .iteration(says(DONE));
-    let mut terminal = Test::new().agent(script).on_terminal(24, 80);
+    let mut terminal = Test::new().agent(limited_once()).on_terminal(24, 80);
     terminal.until("r tries now");
     terminal.running.until("keys come one by one", |_| !terminal.is_as_before());
     terminal.types("xr");
@@ -20,6 +16,47 @@ fn a_key_ends_a_wait_and_the_terminal_is_as_it_was() {
     let (ran, screen) = terminal.wait();
     ran.complete();
     assert!(!screen.contains("xr"), "what is typed is not shown:\n{screen}");
+}
+
+fn limited_once() -> Script {
+    Script::new()
+        .counting()
+        .iteration(silent().complains("Error: 429 Too Many Requests").exits(1))
+        .iteration(says(DONE))
+}
+
+#[test]
+fn a_key_that_does_not_work_is_not_offered() {
+    let terminal = Test::new().agent(limited_once()).in_shell("\"$@\" </dev/null", 24, 80);
+    terminal.until("waiting, ");
+    assert!(!terminal.screen().contains("tries now"), "{}", terminal.screen());
+    terminal.running.tells(&["retry"]);
+    terminal.wait().0.complete();
+}
+
+#[test]
+fn in_the_background_no_line_is_drawn_over_and_in_the_foreground_keys_work_again() {
+    let shell = "set -m; \"$@\" & until [ -e shown ]; do sleep 0.05; done; echo the shell is here; \
+                 until [ -e forward ]; do sleep 0.05; done; fg";
+    let mut terminal = Test::new().agent(limited_once()).in_shell(shell, 24, 80);
+    let workspace = terminal.running.workspace();
+    terminal.running.until("the wait", |running| running.journal().contains("wait_ms"));
+    // Longer than a view takes for its next look at the clock.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let quiet = terminal.screen();
+    assert!(!quiet.contains("left") && !quiet.contains("tries now"), "{quiet}");
+    std::fs::write(workspace.join("shown"), "").unwrap();
+    terminal.until("the shell is here");
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(terminal.screen().trim_end().ends_with("the shell is here"), "{}", terminal.screen());
+    std::fs::write(workspace.join("forward"), "").unwrap();
+    terminal.until("r tries now");
+    terminal.running.until("keys come one by one", |_| !terminal.is_as_before());
+    terminal.types("r");
+    terminal.until("complete");
+    let (ran, screen) = terminal.wait();
+    ran.complete();
+    assert!(screen.contains("the shell is here"), "{screen}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A person at a terminal: types, and reads what stands on the screen.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,9 +17,20 @@ pub struct OnTerminal {
 impl Test {
     /// Starts it as the foreground program of a terminal.
     pub fn on_terminal(self, rows: u16, columns: u16) -> OnTerminal {
+        self.under(&[], rows, columns)
+    }
+
+    /// Starts a line of bash as the foreground program of a terminal; `"$@"` is ralph.
+    pub fn in_shell(self, line: &str, rows: u16, columns: u16) -> OnTerminal {
+        self.under(&["bash", "-c", line, "bash"], rows, columns)
+    }
+
+    fn under(self, program: &[&str], rows: u16, columns: u16) -> OnTerminal {
         let ralph = self.ralph();
-        let mut command = command(Path::new(ralph.get_program()));
-        command.args(ralph.get_args()).current_dir(ralph.get_current_dir().unwrap());
+        let words = program.iter().map(OsStr::new).chain([ralph.get_program()]).chain(ralph.get_args());
+        let words: Vec<&OsStr> = words.collect();
+        let mut command = command(Path::new(words[0]));
+        command.args(&words[1..]).current_dir(ralph.get_current_dir().unwrap());
         for (name, value) in ralph.get_envs() {
             match value {
                 Some(value) => command.env(name, value),

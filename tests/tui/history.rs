@@ -76,6 +76,16 @@ impl History {
     }
 
     pub fn start(&mut self, iteration: u32, hat: Option<&str>) -> &mut Self {
+        self.begin(iteration, hat, None)
+    }
+
+    /// An iteration whose agent has a terminal of so many rows and columns, and told it these bytes.
+    pub fn drawn(&mut self, iteration: u32, terminal: (u16, u16), bytes: &[u8]) -> &mut Self {
+        self.raw(&format!("{iteration}.stdout"), bytes);
+        self.begin(iteration, None, Some(terminal)).end(iteration, receipt(iteration))
+    }
+
+    fn begin(&mut self, iteration: u32, hat: Option<&str>, terminal: Option<(u16, u16)>) -> &mut Self {
         self.fact(Fact::IterationStart {
             iteration,
             of: 100,
@@ -85,7 +95,7 @@ impl History {
             hat: hat.map(str::to_owned),
             resumes: None,
             display: false,
-            terminal: None,
+            terminal,
             interactive: false,
         })
     }

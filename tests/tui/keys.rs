@@ -3,6 +3,7 @@
 use ralph::event::{Event, Tag};
 use ralph::journal::Outcome;
 
+use super::agent_screen::cell_of;
 use super::history::{History, rich};
 use super::pty::Screen;
 use super::restore::ralph;
@@ -27,6 +28,8 @@ fn every_pane_has_a_key() {
         ("7", "1 passed; 1 failed"),
         ("8", "raw line of 3"),
         ("e", "complaint of 3"),
+        ("9", "the agent has no terminal in this iteration"),
+        ("8", "complaint of 3"),
         ("?", "search the whole run"),
         ("\u{1b}", "complaint of 3"),
         ("1", "report 3"),
@@ -73,9 +76,8 @@ fn what_is_pointed_at_is_copied_and_a_transcript_is_written() {
     let history = finished();
     let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
     screen.shows("report 3");
-    screen.shows("following");
     screen.keys("/report 3\r");
-    screen.hides("following");
+    screen.until("the place that was found", |_| cell_of(&screen, "This is report 3").2.inverse());
     screen.keys("y");
     screen.shows("copied 41 characters");
     screen.keys("w");

@@ -102,6 +102,13 @@ impl Screen {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
     }
 
+    /// The terminal goes away, as when its window is closed; waits for the end.
+    #[track_caller]
+    pub fn hang_up(mut self) -> ExitStatus {
+        self.program.hang_up().unwrap();
+        self.program.ended(Duration::from_secs(20)).unwrap().expect("it goes on without a terminal")
+    }
+
     /// Waits for the end; the terminal must be as it was.
     #[track_caller]
     pub fn ends(mut self) -> (ExitStatus, String) {

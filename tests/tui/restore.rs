@@ -65,7 +65,7 @@ impl Hands for Clumsy {
 
     fn interrupt(&mut self) {}
 
-    fn suspend(&mut self) {}
+    fn suspend(&mut self, _: Owner) {}
 
     fn difference(&mut self, _: Receipt) -> Receiver<Result<String, String>> {
         channel().1
@@ -110,4 +110,25 @@ fn without_a_terminal_it_says_what_to_do() {
     assert_eq!(output.status.code(), Some(2));
     let words = String::from_utf8(output.stderr).unwrap();
     assert!(words.contains("`ralph tui` needs a terminal"), "{words}");
+}
+
+/// Somebody closes the window, or the connection is lost.
+#[test]
+fn a_terminal_that_is_gone_ends_the_view() {
+    let mut history = rich();
+    history.over(Outcome::Complete, None);
+    let screen = Screen::start(ralph(&history, &["tui"]), 80, 24);
+    screen.shows("report 3");
+    let status = screen.hang_up();
+    assert!(!status.success(), "{status:?}");
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_a_run_that_is_over() {
+    let workspace = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
+    command.args(["run", "x", "--tui", "--agent-cmd", "echo LOOP_COMPLETE"]).current_dir(workspace.path());
+    let screen = Screen::start(command, 80, 24);
+    screen.shows("the run is over");
+    screen.hang_up();
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use crossterm::event::{Event as Came, KeyCode, KeyEvent};
 use jiff::Timestamp;
 use ralph::journal::Outcome;
-use ralph::ui::tui::{Hands, Options, Order, Owner, Still};
+use ralph::ui::tui::{Hands, KEYS, Mark, Options, Order, Owner, Signs, Still};
 use ralph::ui::{Glyphs, Palette};
 
 use super::capture::{Capture, all};
@@ -28,7 +28,7 @@ impl Hands for Idle {
 
     fn interrupt(&mut self) {}
 
-    fn suspend(&mut self) {}
+    fn suspend(&mut self, _: Owner) {}
 
     fn difference(&mut self, _: ralph::journal::Receipt) -> Receiver<Result<String, String>> {
         let (sender, receiver) = channel();
@@ -195,24 +195,33 @@ fn a_tool_is_found_opened_and_closed() {
     assert!(still.text().contains("1 Transcript"), "the tools lead to the transcript: {}", still.text());
 }
 
-/// `UPDATE_GENERATED=1` writes the table.
-#[test]
-fn the_documentation_lists_every_key() {
+/// A part of the documentation that is written from the program; `UPDATE_GENERATED=1` writes it.
+#[track_caller]
+fn documents(part: &str, table: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tui.md");
     let text = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- keys: written by a test -->\n", "<!-- /keys -->");
-    let (before, rest) = text.split_once(begin).unwrap();
-    let (_, after) = rest.split_once(end).unwrap();
-    let mut table = String::from("| keys | what they do |\n|---|---|\n");
-    for key in ralph::ui::tui::KEYS.iter().flat_map(|(_, keys)| *keys) {
-        let _ = writeln!(table, "| `{}` | {} |", key.keys, key.does);
-    }
+    let (begin, end) = (format!("<!-- {part}: written by a test -->\n"), format!("<!-- /{part} -->"));
+    let (before, rest) = text.split_once(&begin).unwrap();
+    let (_, after) = rest.split_once(&end).unwrap();
     let wanted = format!("{before}{begin}{table}{end}{after}");
     if std::env::var_os("UPDATE_GENERATED").is_some() {
         std::fs::write(&path, &wanted).unwrap();
+    } else {
+        assert!(text == wanted, "UPDATE_GENERATED=1 cargo test --test tui");
     }
-    assert!(
-        text == wanted || std::env::var_os("UPDATE_GENERATED").is_some(),
-        "UPDATE_GENERATED=1 cargo test --test tui"
-    );
+}
+
+#[test]
+fn the_documentation_lists_every_key_and_sign() {
+    let mut table = String::from("| keys | what they do |\n|---|---|\n");
+    for key in KEYS.iter().flat_map(|(_, keys)| *keys) {
+        let _ = writeln!(table, "| `{}` | {} |", key.keys, key.does);
+    }
+    documents("keys", &table);
+    let mut table = String::from("| sign | with `--ascii` | what it means |\n|---|---|---|\n");
+    for mark in Mark::ALL {
+        let sign = |glyphs| mark.sign(glyphs, Signs::beside(glyphs)).0;
+        let _ = writeln!(table, "| {} | `{}` | {} |", sign(Glyphs::UNICODE), sign(Glyphs::ASCII), mark.means());
+    }
+    documents("signs", &table);
 }

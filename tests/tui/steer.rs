@@ -146,12 +146,9 @@ fn files_have_their_difference_committed_or_not() {
     screen.ends();
 }
 
+/// Presses Ctrl-Z, waits until the program has halted, and lets it go on.
 #[cfg(target_os = "linux")]
-#[test]
-fn ctrl_z_halts_and_the_view_comes_back() {
-    let test = Test::new().agent(says("Thinking.").hangs());
-    let mut screen = start(&test);
-    screen.shows("Thinking.");
+fn halt_and_go_on(screen: &mut Screen) {
     screen.keys("\u{1a}");
     let state = |screen: &Screen| {
         let pid = screen.pid().as_raw_nonzero();
@@ -159,9 +156,36 @@ fn ctrl_z_halts_and_the_view_comes_back() {
         stat.rsplit(')').next().unwrap().trim_start().chars().next().unwrap()
     };
     screen.until("a terminal that was given back", |_| {
-        state(&screen) == 'T' && screen.seen(|seen| !seen.parser.screen().alternate_screen())
+        state(screen) == 'T' && screen.seen(|seen| !seen.parser.screen().alternate_screen())
     });
     screen.signal(rustix::process::Signal::CONT);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_z_halts_at_once_when_the_run_is_over() {
+    let test = Test::new().agent(says(DONE));
+    let mut screen = start(&test);
+    screen.until("complete", |text| text.lines().next().unwrap_or_default().contains("complete"));
+    for _ in 0..2 {
+        let start = std::time::Instant::now();
+        halt_and_go_on(&mut screen);
+        screen.until("the view again", |text| text.contains("the run is over"));
+        assert!(screen.seen(|seen| seen.parser.screen().alternate_screen()));
+        // Before, nobody listened, and the view stood still for five seconds.
+        assert!(start.elapsed() < std::time::Duration::from_secs(4), "{:?}", start.elapsed());
+    }
+    screen.keys("q");
+    assert_eq!(screen.ends().0.code(), Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_z_halts_and_the_view_comes_back() {
+    let test = Test::new().agent(says("Thinking.").hangs());
+    let mut screen = start(&test);
+    screen.shows("Thinking.");
+    halt_and_go_on(&mut screen);
     screen.until("the view again", |text| text.contains("Thinking."));
     assert!(screen.seen(|seen| seen.parser.screen().alternate_screen()));
     screen.keys("Sy");

@@ -6,25 +6,46 @@ use std::path::{Path, PathBuf};
 use super::super::runtime;
 use super::Check;
 use crate::agent::{Answer, PATIENCE, ask};
-use crate::config::{self, FileLayer};
+use crate::config::{self, CommandLine, FileLayer, Setting, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::{Lock, LockError, Store, Summary};
+use crate::plural::plural;
 use crate::process::{self, Exit, Invocation, Stdin};
+use crate::run::start_error;
 
 /// Below this a run will fail before long; below the other one it may.
 const TOO_LITTLE: u64 = 100 * 1024 * 1024;
 const LITTLE: u64 = 1024 * 1024 * 1024;
 
 /// Looks at everything.
-pub fn look(workspace: &Path, given: Option<&Path>, file: &FileLayer) -> Result<Vec<Check>, UserError> {
+pub fn look(
+    workspace: &Path,
+    given: Option<&Path>,
+    file: &FileLayer,
+    settings: &Settings,
+) -> Result<Vec<Check>, UserError> {
     let mut checks = vec![
         configuration(given.map(Path::to_owned).or_else(|| config::find(workspace)), file),
         git(workspace)?,
         terminal(),
         disk(workspace),
     ];
+    checks.extend(notice(settings, workspace));
     checks.extend(runs(workspace));
     Ok(checks)
+}
+
+/// The command that tells somebody: nobody would hear that it is not there.
+fn notice(settings: &Settings, workspace: &Path) -> Option<Check> {
+    let Setting { value: Some(CommandLine(argv)), origin } = &settings.notify_command else { return None };
+    let invocation = Invocation::new(argv.first().map_or("", String::as_str), workspace);
+    Some(match process::check(&invocation) {
+        Ok(path) => Check::fine("notify", format!("{} (`notify.command`)", path.display())),
+        Err(error) => {
+            Check::note("notify", format!("{} (`notify.command`, from {origin})", start_error(&error).message))
+                .advice("a run works without it, but nobody is told")
+        }
+    })
 }
 
 fn configuration(path: Option<PathBuf>, file: &FileLayer) -> Check {
@@ -33,7 +54,7 @@ fn configuration(path: Option<PathBuf>, file: &FileLayer) -> Check {
         ([], None) => Check::fine("config", "no `ralph.yml`: the defaults hold").advice("`ralph init` writes one"),
         (warnings, _) => {
             let first = warnings[0].lines().next().unwrap_or_default().to_owned();
-            Check::note("config", format!("{} warnings, the first: {first}", warnings.len()))
+            Check::note("config", format!("{}, the first: {first}", plural(warnings.len() as u64, "warning")))
                 .advice("`ralph config` shows all of them")
         }
     }
@@ -61,7 +82,7 @@ fn terminal() -> Check {
     let term = std::env::var("TERM").unwrap_or_default();
     match (term.as_str(), process::terminal_size()) {
         ("" | "dumb", _) => Check::note("terminal", "`TERM` says nothing: plain lines without colours"),
-        (_, size) => Check::fine("terminal", format!("{term}, {} columns", size.columns)),
+        (_, size) => Check::fine("terminal", format!("{term}, {}", plural(size.columns, "column"))),
     }
 }
 

@@ -103,7 +103,7 @@ pub fn run(args: &Doctor) -> Result<u8, UserError> {
     process::protect(process::own_program());
     let found = agents::look(args.agent.as_deref(), &settings, &file, &workspace)?;
     let mut parts = found.parts;
-    let mut checks = machine::look(&workspace, args.config.as_deref(), &file)?;
+    let mut checks = machine::look(&workspace, args.config.as_deref(), &file, &settings)?;
     checks.extend(found.warnings.into_iter().map(|warning| Check::note("agents", warning)));
     parts.push(Part { name: "machine".to_owned(), title: "this machine".to_owned(), kind: Kind::Machine, checks });
     let unusable = parts.iter().any(|part| part.kind == Kind::Chosen && part.is_wrong());

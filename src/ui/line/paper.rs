@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::ui::looks::{Columns, Letters, Looks, Motion};
+use crate::ui::looks::{Columns, Letters, Looks, Motion, Place};
 use crate::ui::style::{Ink, Palette, RESET};
 use crate::ui::styled::Styled;
 use crate::ui::text::{cut, rows, safe, width};
@@ -110,7 +110,7 @@ impl<W: Write> Paper<W> {
 
     /// Shows lines that may change, below all others; none take away what was there.
     pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        if self.looks.motion == Motion::Append {
+        if self.looks.motion == Motion::Append || self.is_in_background() {
             return Ok(());
         }
         let room = self.width.saturating_sub(MARGIN);
@@ -136,9 +136,18 @@ impl<W: Write> Paper<W> {
         self.out.flush()
     }
 
+    /// True while the terminal is somebody else's: what was drawn is above what the shell has written since, and stays.
+    fn is_in_background(&mut self) -> bool {
+        let is_so = self.looks.motion == Motion::Redraw && (self.looks.place)() == Place::Background;
+        if is_so {
+            self.drawn.clear();
+        }
+        is_so
+    }
+
     /// Takes the changing lines away. A terminal that has become narrower meanwhile shows each of them in several rows.
     fn erase(&mut self) -> io::Result<()> {
-        if self.drawn.is_empty() {
+        if self.drawn.is_empty() || self.is_in_background() {
             return Ok(());
         }
         let rows: usize = self.drawn.drain(..).map(|line| width(&line).div_ceil(self.width.max(1)).max(1)).sum();

@@ -15,6 +15,7 @@ use super::state::{Side, State};
 use super::{Left, Owner};
 use crate::event::Stream;
 use crate::journal::Outcome;
+use crate::ui::figures;
 
 /// How many rows a turn of the wheel moves.
 const WHEEL: isize = 3;
@@ -83,6 +84,8 @@ impl State {
             Wish::Side => self.front = if self.front == Side::List { Side::Pane } else { Side::List },
             Wish::Iteration(by) => self.choose(self.selected.saturating_add_signed(by)),
             Wish::Show(pane) => self.show(pane),
+            // A screen that is wider than the pane is seen from side to side before the next pane is.
+            Wish::NextPane(by) if self.screen_in_front().is_some_and(|screen| screen.slide(by)) => self.follow = false,
             Wish::NextPane(by) => {
                 let count = Pane::ALL.len();
                 self.show(Pane::ALL[(self.pane.number() + count).wrapping_add_signed(by) % count]);
@@ -133,13 +136,17 @@ impl State {
         Deed::None
     }
 
-    /// True while this process plays the run.
+    /// Who plays the run now: when it is over, nobody in this process does.
+    pub fn player(&self) -> Owner {
+        if self.running { self.owner } else { Owner::Another }
+    }
+
     fn is_our_run(&self) -> bool {
-        self.owner == Owner::This && self.running
+        self.player() == Owner::This
     }
 
     fn in_help(&mut self, wish: Wish) -> Deed {
-        let mut rows = self.help_rows(usize::from(self.areas.pane.width).max(20));
+        let mut rows = self.help_rows(usize::from(self.areas.pane.width.saturating_sub(1)).max(20));
         let scroll = &mut self.help_scroll;
         let screen = isize::try_from(scroll.height).unwrap_or(1);
         match wish {
@@ -157,11 +164,19 @@ impl State {
             self.choose(self.list_scroll.cursor.row.saturating_add_signed(rows));
             return;
         }
+        if self.screen_in_front().is_some() {
+            return self.roll(rows);
+        }
         self.follow &= rows > 0;
         self.scroll_pane(|scroll, pages| scroll.step(pages, rows));
     }
 
     fn roll(&mut self, rows: isize) {
+        if let Some(screen) = self.screen_in_front() {
+            screen.roll(rows);
+            self.follow = false;
+            return;
+        }
         self.follow &= rows > 0;
         self.scroll_pane(|scroll, pages| scroll.roll(pages, rows));
     }
@@ -180,6 +195,9 @@ impl State {
             return;
         }
         self.follow = false;
+        if let Some(screen) = self.screen_in_front() {
+            return screen.first();
+        }
         self.scroll_pane(|scroll, pages| scroll.first(pages));
     }
 
@@ -191,6 +209,9 @@ impl State {
         }
         if self.selected == newest || self.front == Side::List {
             self.follow = true;
+        }
+        if let Some(screen) = self.screen_in_front() {
+            return screen.follow();
         }
         self.scroll_pane(|scroll, pages| scroll.last(pages));
     }
@@ -276,6 +297,8 @@ impl State {
             let cursor = self.scrolls[0].cursor;
             let pointed = self.transcript.of(&self.index, &self.theme, self.selected).text_at(cursor);
             text = pointed.unwrap_or_default();
+        } else if let Some(screen) = self.screen_in_front() {
+            text = screen.text();
         } else {
             self.scroll_pane(|scroll, pages| text = pages.row(scroll.cursor.page, scroll.cursor.row).text());
         }
@@ -283,7 +306,7 @@ impl State {
             text.truncate(boundary(&text, LONGEST_COPY));
             self.tell("copied the first 100 KB; `w` writes all of it to a file");
         } else {
-            self.tell(format!("copied {} characters", text.chars().count()));
+            self.tell(format!("copied {}", figures::plural(text.chars().count() as u64, "character")));
         }
         Deed::Copy(text)
     }
@@ -408,6 +431,9 @@ impl State {
 
     /// Points at a row in sight; a second click opens or closes it.
     fn click(&mut self, row: usize) {
+        if self.screen_in_front().is_some() {
+            return;
+        }
         let mut again = false;
         self.scroll_pane(|scroll, pages| {
             if let Some(place) = scroll.in_sight(pages).get(row) {

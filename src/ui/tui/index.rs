@@ -87,10 +87,32 @@ pub struct Entry {
     pub ended: Option<Ended>,
     /// What it said to the loop.
     pub said: Option<Said>,
+    /// The agent's terminal, when it has one.
+    pub terminal: Option<Terminal>,
     /// Where its receipt stands.
     pub receipt: Option<u64>,
     /// Where the results of the user's commands stand.
     pub checks: Option<u64>,
+}
+
+/// A terminal that an agent draws on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// How high it was when the iteration began.
+    pub rows: u16,
+    /// How wide.
+    pub columns: u16,
+    /// What a line feed does on it.
+    pub line_feed: LineFeed,
+}
+
+/// What a line feed does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineFeed {
+    /// It goes down, and to the first column: nothing stands between the agent and us that would tell the difference.
+    NewLine,
+    /// It only goes down: a person's terminal has added the rest where it was meant.
+    Down,
 }
 
 /// What an iteration came to.
@@ -275,7 +297,7 @@ impl Index {
                 self.end = None;
                 (self.wait, self.paused) = (None, false);
             }
-            Fact::IterationStart { iteration, of, agent, hat, .. } => {
+            Fact::IterationStart { iteration, of, agent, hat, terminal, interactive, .. } => {
                 self.pages.push(from);
                 self.run.most = of;
                 (self.wait, self.paused) = (None, false);
@@ -286,6 +308,11 @@ impl Index {
                     started: Some(at),
                     hat: hat.map(String::into_boxed_str),
                     agent,
+                    terminal: terminal.map(|(rows, columns)| Terminal {
+                        rows,
+                        columns,
+                        line_feed: if interactive { LineFeed::Down } else { LineFeed::NewLine },
+                    }),
                     ..Entry::default()
                 });
             }

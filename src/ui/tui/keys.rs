@@ -94,7 +94,7 @@ pub const KEYS: &[(&str, &[Key])] = &[
             key("g G Home End", "the first row; the last row, and follow what comes", ""),
             key("[ ]", "the iteration before, after", "iteration"),
             key("Tab", "list or pane", "list"),
-            key("1…8 ← →", "a pane: transcript, plan, tools, files, events, usage, checks, raw", "panes"),
+            key("1…9 ← →", "a pane: transcript, plan, tools, files, events, usage, checks, raw, screen", "panes"),
         ],
     ),
     (
@@ -163,7 +163,7 @@ pub fn wish(key: KeyEvent) -> Option<Wish> {
         KeyCode::Char(']') => Wish::Iteration(1),
         KeyCode::Left => Wish::NextPane(-1),
         KeyCode::Right => Wish::NextPane(1),
-        KeyCode::Char(digit @ '1'..='8') => Wish::Show(Pane::ALL[usize::from(digit as u8 - b'1')]),
+        KeyCode::Char(digit @ '1'..='9') => Wish::Show(Pane::ALL[usize::from(digit as u8 - b'1')]),
         KeyCode::Enter => Wish::Turn,
         KeyCode::Char('o') => Wish::Tools,
         KeyCode::Char('O') => Wish::Thinking,

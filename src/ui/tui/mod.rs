@@ -19,6 +19,7 @@ mod scroll;
 mod search;
 mod state;
 mod still;
+mod tail;
 mod terminal;
 mod theme;
 mod transcript;
@@ -32,7 +33,10 @@ use crossterm::event;
 
 pub use keys::{KEYS, Key};
 pub use orders::{Hands, Order};
+pub use panes::list::Mark;
+pub use screen::pane_size;
 pub use still::Still;
+pub use theme::Signs;
 
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
@@ -116,11 +120,12 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     let mut taken = Taken::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
+    let (mut work, mut came) = (Work::Done, false);
     loop {
-        let known = state.index.known();
-        let work = state.work();
+        let (known, before) = (state.index.known(), work);
+        work = state.work();
         // Where something came, more is soon to come.
-        let look = if state.index.known() > known { FRAME } else { LOOK };
+        let look = if before == Work::Left || state.index.known() > known { FRAME } else { LOOK };
         let now_size = taken.screen.size()?;
         state.changed |= now_size != size;
         size = now_size;
@@ -143,7 +148,9 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             (Work::Done, true) => FRAME.saturating_sub(drawn.map_or(FRAME, |drawn| drawn.elapsed())),
             (Work::Done, false) => look,
         };
-        let mut came = match event::poll(patience) {
+        // What was read, and not asked for yet, does not come again.
+        let patience = if came { Duration::ZERO } else { patience };
+        came = match terminal::listen(patience) {
             Ok(came) => came,
             // A terminal that is gone tells it by a Unix signal, too.
             Err(error) => match caught.take() {
@@ -171,7 +178,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
                 }
                 Deed::Suspend => {
                     drop(taken);
-                    state.hands.suspend();
+                    state.hands.suspend(state.player());
                     caught.wait_until_continued();
                     taken = Taken::take()?;
                     state.changed = true;
@@ -182,7 +189,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             if let Some(left) = left {
                 return Ok(Seen { left, from: lines_from(&state) });
             }
-            came = event::poll(Duration::ZERO)?;
+            came = terminal::listen(Duration::ZERO)?;
         }
         // A run of this process takes Unix signals itself, and closes the view when it is over.
         let signal = caught.take().filter(|_| owner == Owner::Another || state.index.end.is_some());

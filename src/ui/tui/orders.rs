@@ -4,6 +4,7 @@
 
 use std::sync::mpsc::Receiver;
 
+use super::Owner;
 use crate::journal::Receipt;
 
 /// What a person wants of the run.
@@ -36,8 +37,9 @@ pub trait Hands: Send {
     /// Does what Ctrl-C does where no view has the keyboard.
     fn interrupt(&mut self);
 
-    /// Halts this process as Ctrl-Z does where no view has the keyboard. It may return before that has happened.
-    fn suspend(&mut self);
+    /// Halts this process as Ctrl-Z does where no view has the keyboard: by itself, or, while this process plays the run,
+    /// together with the agent. It may return before that has happened.
+    fn suspend(&mut self, player: Owner);
 
     /// Asks what an iteration changed; the answer comes when it is ready.
     fn difference(&mut self, receipt: Receipt) -> Receiver<Result<String, String>>;

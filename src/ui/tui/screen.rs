@@ -7,7 +7,6 @@ use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::{Modifier, Style};
 
 use super::keys::KEYS;
-use super::panes::list::{money, short};
 use super::panes::{Pane, plan, tools};
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
@@ -39,20 +38,11 @@ pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Positi
     }
     let [head, body, foot] = rows_of(area);
     header(state, head, buffer);
-    let wide = area.width >= SIDE_BY_SIDE;
-    let columns = if wide { (area.width / 5).clamp(26, 38) } else { area.width };
-    let list = if wide || state.front == Side::List { Rect { width: columns, ..body } } else { Rect::ZERO };
-    let pane = if wide {
-        Rect { x: body.x + columns + 1, width: body.width - columns - 1, ..body }
-    } else if state.front == Side::Pane {
-        body
-    } else {
-        Rect::ZERO
-    };
-    if wide {
+    let (list, pane) = sides(body, state.front);
+    if list.width > 0 && pane.width > 0 {
         let style = state.theme.style(Ink::Dim);
         (body.top()..body.bottom()).for_each(|y| {
-            buffer.set_string(body.x + columns, y, state.theme.signs.column, style);
+            buffer.set_string(list.right(), y, state.theme.signs.column, style);
         });
     }
     state.areas.list = list;
@@ -62,19 +52,22 @@ pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Positi
     state.areas.tabs.clear();
     (state.areas.pane, state.areas.beside) = (Rect::ZERO, 0);
     if pane.width > 0 {
-        let [tabs, content] = [Rect { height: 1, ..pane }, Rect { y: pane.y + 1, height: pane.height - 1, ..pane }];
+        let [tabs, content] = [Rect { height: 1, ..pane }, below_tabs(pane)];
         state.areas.pane = content;
         let has_side = state.pane == Pane::Transcript && area.width >= WITH_PLAN;
         let beside = if has_side { (area.width / 5).clamp(30, 50) } else { 0 };
         state.areas.beside = beside;
         draw_tabs(state, tabs, buffer);
         if state.help {
-            let mut rows = state.help_rows(usize::from(content.width));
+            let columns = content.width - 1;
+            let mut rows = state.help_rows(usize::from(columns));
             state.help_scroll.height = usize::from(content.height);
             let places = state.help_scroll.window(&mut rows);
             for (line, place) in (0..).zip(places) {
                 put(buffer, content, line, &rows.row(place.page, place.row), &Look::plain(&state.theme));
             }
+            let edge = Rect { x: content.x + columns, width: 1, ..content };
+            thumb(&state.help_scroll, &mut rows, edge, &state.theme, buffer);
         } else {
             state.areas.pane.width = content.width - beside;
             let side = Rect { x: content.x + content.width - beside, width: beside, ..content };
@@ -97,6 +90,28 @@ fn rows_of(area: Rect) -> [Rect; 3] {
         Rect { y: area.y + 1, height: area.height - 2, ..area },
         Rect { y: area.y + area.height - 1, height: 1, ..area },
     ]
+}
+
+/// Where list and pane stand: side by side where there is room, else the one that takes the keys.
+fn sides(body: Rect, front: Side) -> (Rect, Rect) {
+    if body.width < SIDE_BY_SIDE {
+        return if front == Side::List { (body, Rect::ZERO) } else { (Rect::ZERO, body) };
+    }
+    let columns = (body.width / 5).clamp(26, 38);
+    let pane = Rect { x: body.x + columns + 1, width: body.width - columns - 1, ..body };
+    (Rect { width: columns, ..body }, pane)
+}
+
+fn below_tabs(pane: Rect) -> Rect {
+    Rect { y: pane.y + 1, height: pane.height.saturating_sub(1), ..pane }
+}
+
+/// The columns and rows of the pane on a terminal of so many columns and rows.
+pub fn pane_size(columns: u16, rows: u16) -> (u16, u16) {
+    let [_, body, _] = rows_of(Rect::new(0, 0, columns.max(10), rows.max(4)));
+    let (_, pane) = sides(body, Side::Pane);
+    let content = below_tabs(pane);
+    (content.width, content.height)
 }
 
 /// How a row is drawn.
@@ -177,19 +192,27 @@ fn draw_list(state: &mut State, area: Rect, buffer: &mut Buffer) {
     state.list_scroll = scroll;
 }
 
+/// The names of the panes: of the one in front, and of as many others as there is room for. All have their number.
 fn draw_tabs(state: &mut State, area: Rect, buffer: &mut Buffer) {
     let names = Pane::ALL.map(|pane| format!("{} {}", pane.number() + 1, pane.name()));
-    let full: usize = names.iter().map(|name| name.len() + 2).sum();
-    let fits = full <= usize::from(area.width);
+    let all: usize = names.iter().map(|name| name.len() + 2).sum();
+    let (edge, mut room) = if all <= usize::from(area.width) { (" ", all) } else { ("", usize::from(area.width)) };
+    let front = Pane::ALL.into_iter().position(|pane| pane == state.pane && !state.help);
+    // A number and a blank before it; the one in front also has a blank behind it.
+    room = room.saturating_sub(2 * names.len() + front.map_or(0, |front| names[front].len()));
     let mut x = area.x;
     for (pane, name) in Pane::ALL.into_iter().zip(names) {
-        let is_shown = pane == state.pane && !state.help;
-        // Where there is no room, only the pane in front says its name.
+        let is_shown = front == Some(pane.number());
+        let more = name.len() - 1;
+        let fits = edge == " " || room >= more;
+        if !is_shown && fits && edge.is_empty() {
+            room -= more;
+        }
         let name = if fits || is_shown { name } else { (pane.number() + 1).to_string() };
         let style = state.theme.style(if is_shown { Ink::Strong } else { Ink::Dim });
-        let style = if is_shown { style.patch(REVERSED) } else { style };
+        let (style, edge) = if is_shown { (style.patch(REVERSED), " ") } else { (style, edge) };
         let left = usize::from(area.right().saturating_sub(x));
-        let (next, _) = buffer.set_stringn(x, area.y, format!(" {name} "), left, style);
+        let (next, _) = buffer.set_stringn(x, area.y, format!(" {name}{edge}"), left, style);
         state.areas.tabs.push((Rect { x, y: area.y, width: next - x, height: 1 }, pane));
         x = next;
     }
@@ -201,6 +224,11 @@ fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
     let number = state.pane.number();
     let height = usize::from(area.height);
     state.scrolls[number].height = height;
+    let theme = state.theme;
+    if let Some(screen) = state.screen_in_front() {
+        screen.draw(area, buffer, &theme);
+        return;
+    }
     match state.pane {
         Pane::Transcript => {
             let mut pages = state.transcript.of(&state.index, &state.theme, state.selected);
@@ -212,7 +240,7 @@ fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
     if state.follow {
         state.show_newest();
     }
-    let (theme, query) = (state.theme, state.query.clone());
+    let query = state.query.clone();
     let front = state.front == Side::Pane;
     state.scroll_pane(|scroll, pages| {
         for (line, place) in (0..).zip(scroll.in_sight(pages)) {
@@ -296,9 +324,9 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
         parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
     }
     let (tokens, cost) = index.spent();
-    parts.extend(tokens.map(|tokens| (4, format!("{} tokens", short(tokens)))));
-    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", money(most)));
-    parts.extend(cost.map(|cost| (3, format!("{}{most}", money(cost)))));
+    parts.extend(tokens.map(|tokens| (4, figures::tokens(tokens))));
+    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", figures::money(most)));
+    parts.extend(cost.map(|cost| (3, format!("{}{most}", figures::money(cost)))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);
@@ -359,6 +387,8 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     }
     let words = if let Some((_, message)) = &state.message {
         harmless(message)
+    } else if state.help {
+        "j k scroll, any other key closes this".to_owned()
     } else if state.search.is_some() {
         format!("searching, {} %  Esc ends it", state.searched)
     } else if state.index.percent() < 99 && state.index.known() > 0 {
@@ -366,7 +396,7 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     } else if let Some(wait) = state.index.wait.as_ref().filter(|_| state.running) {
         format!("waiting: {}  r waits no longer", harmless(&wait.reason))
     } else if let Some(question) = question(state) {
-        format!("it asks: {}  a answers", harmless(&question.replace('\n', " ")))
+        format!("it asks: {}  a answers, q leaves", harmless(&question.replace('\n', " ")))
     } else {
         keys(state, columns)
     };
@@ -394,15 +424,20 @@ fn keys(state: &State, columns: usize) -> String {
     const FIRST: [&str; 4] = ["help", "leave", "list", "search"];
     let all = || KEYS.iter().flat_map(|(_, keys)| *keys).filter(|key| !key.short.is_empty());
     let first = FIRST.iter().filter_map(|name| all().find(|key| key.short == *name));
-    let mut line = if state.follow { "following".to_owned() } else { String::new() };
+    let is_over = state.index.end.is_some();
+    let mut line = match (is_over, state.follow) {
+        (true, _) => "the run is over: q leaves".to_owned(),
+        (false, true) => "following".to_owned(),
+        (false, false) => String::new(),
+    };
     for key in first.chain(all().filter(|key| !FIRST.contains(&key.short))) {
         let is_for_runs = ["pause", "stop", "hint"].contains(&key.short);
-        if is_for_runs && !state.running {
+        if is_for_runs && !state.running || is_over && ["leave", "follow"].contains(&key.short) {
             continue;
         }
         // The first key of each is enough here.
         let name = match key.keys {
-            "1…8 ← →" => "1-8",
+            "1…9 ← →" => "1-9",
             "/ n N" => "/",
             keys => keys,
         };

@@ -11,11 +11,12 @@ use super::detail::Detail;
 use super::index::{Index, Reach};
 use super::input::Input;
 use super::orders::Hands;
+use super::panes::agent_screen::AgentScreen;
 use super::panes::files::Files;
 use super::panes::list::List;
 use super::panes::raw::RawBytes;
-use super::panes::{Pane, checks, events, help, plan, tools, usage};
-use super::rows::Row;
+use super::panes::{COUNT, Pane, checks, events, help, plan, tools, usage};
+use super::rows::{Row, paragraph};
 use super::scroll::{Listing, Pages, Scroll};
 use super::search::{Found, Query, Search};
 use super::theme::Theme;
@@ -23,6 +24,7 @@ use super::transcript::Transcript;
 use crate::event::Stream;
 use crate::journal::RunDirectory;
 use crate::ui::history::Standing;
+use crate::ui::style::Ink;
 
 /// How long one step of reading may take, so that keys are never late.
 const STEP: Duration = Duration::from_millis(12);
@@ -74,6 +76,8 @@ pub struct State {
     pub files: Files,
     /// What it wrote.
     pub raw: RawBytes,
+    /// What it drew, once that was asked for and where it has a terminal.
+    pub agent_screen: Option<AgentScreen>,
     /// The stream that is shown of it.
     pub stream: Stream,
     /// The selected entry.
@@ -85,7 +89,7 @@ pub struct State {
     /// Where the list stands.
     pub list_scroll: Scroll,
     /// Where each pane stands.
-    pub scrolls: [Scroll; 8],
+    pub scrolls: [Scroll; COUNT],
     /// Where the help stands.
     pub help_scroll: Scroll,
     /// True while the help is shown.
@@ -138,12 +142,13 @@ impl State {
             transcript: Transcript::new(),
             files: Files::default(),
             raw: RawBytes::none(),
+            agent_screen: None,
             stream: Stream::Stdout,
             selected: 0,
             pane: Pane::Transcript,
             front: Side::Pane,
             list_scroll: Scroll::default(),
-            scrolls: [Scroll::default(); 8],
+            scrolls: [Scroll::default(); COUNT],
             help_scroll: Scroll::default(),
             help: false,
             follow: true,
@@ -237,7 +242,52 @@ impl State {
                 }
             }
         }
+        if self.pane == Pane::Screen && self.watch_agent() == Work::Left {
+            return Work::Left;
+        }
         if more && self.detail.percent(&self.index) < 100 { Work::Left } else { Work::Done }
+    }
+
+    /// Plays on what the agent draws.
+    fn watch_agent(&mut self) -> Work {
+        if self.agent_screen.as_ref().is_none_or(|screen| screen.entry() != self.selected) {
+            let entry = self.index.entries.get(self.selected);
+            let terminal = entry.and_then(|entry| Some((entry.iteration, entry.terminal?)));
+            let Some((iteration, terminal)) = terminal else {
+                self.agent_screen = None;
+                return Work::Done;
+            };
+            self.agent_screen = Some(AgentScreen::open(&self.directory.raw(), self.selected, iteration, terminal));
+            self.changed = true;
+        }
+        match self.agent_screen.as_mut().map(|screen| screen.play(STEP)) {
+            Some(Ok(true)) => {
+                self.changed = true;
+                Work::Left
+            }
+            _ => Work::Done,
+        }
+    }
+
+    /// The agent's own screen, when that is the pane and there is something to see.
+    pub fn screen_in_front(&mut self) -> Option<&mut AgentScreen> {
+        let is_shown = self.pane == Pane::Screen;
+        let selected = self.selected;
+        let screen = self.agent_screen.as_mut().filter(|screen| is_shown && screen.entry() == selected);
+        screen.filter(|screen| screen.trouble().is_none())
+    }
+
+    /// Why the agent's own screen is not shown.
+    fn no_screen(&self) -> String {
+        if let Some(trouble) = self.agent_screen.as_ref().and_then(AgentScreen::trouble) {
+            return trouble.to_owned();
+        }
+        match self.index.entries.get(self.selected) {
+            Some(entry) if entry.iteration > 0 => {
+                "the agent has no terminal in this iteration, so it draws no screen: `--pty` gives it one".to_owned()
+            }
+            _ => "no agent is at work here: `]` goes to an iteration".to_owned(),
+        }
     }
 
     /// Goes on with the search.
@@ -289,6 +339,11 @@ impl State {
             Pane::Transcript | Pane::Tools | Pane::Events | Pane::Raw => {
                 self.scroll_pane(|scroll, pages| scroll.last(pages));
             }
+            Pane::Screen => {
+                if let Some(screen) = self.screen_in_front() {
+                    screen.follow();
+                }
+            }
             _ => {}
         }
     }
@@ -323,6 +378,7 @@ impl State {
             Pane::Events => events::rows(&self.index, columns),
             Pane::Usage => usage::rows(&self.index, &self.theme, columns, height),
             Pane::Checks => checks::rows(&self.index, self.selected, &self.theme, columns),
+            Pane::Screen => paragraph(&Row::default(), &Row::default(), &self.no_screen(), Ink::Dim, columns),
             Pane::Transcript | Pane::Raw => Vec::new(),
         }
     }

@@ -5,10 +5,13 @@
 use std::io::{self, Write as _};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 
 /// The other screen, no cursor, pasted text as such.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?2004h";
@@ -100,6 +103,24 @@ impl Drop for Taken {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Waits for something to come from the terminal, but no longer than this; true when something has.
+///
+/// A terminal that is gone is an error: whoever reads keys from it reads its end again and again, without a pause and for
+/// ever, and does not come back.
+pub fn listen(patience: Duration) -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut keyboard = [PollFd::new(&stdin, PollFlags::IN)];
+    let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+    match rustix::event::poll(&mut keyboard, Some(&patience)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if keyboard[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
+    }
+    crossterm::event::poll(Duration::ZERO)
 }
 
 /// Puts a text on the clipboard, where the terminal allows it.

@@ -26,17 +26,27 @@ pub struct Signs {
     pub column: &'static str,
     /// Under way.
     pub running: &'static str,
+    /// Everything is done, as the agent says.
+    pub complete: &'static str,
+    /// It is not, as the user's commands say.
+    pub unverified: &'static str,
     /// Bars from empty to full.
     pub bars: [&'static str; 9],
     /// Where the window is, on the edge of what is scrolled.
     pub thumb: &'static str,
 }
 
+impl Signs {
+    /// The signs that go with others.
+    pub fn beside(glyphs: Glyphs) -> Self {
+        if glyphs.gutter == Glyphs::UNICODE.gutter { UNICODE } else { ASCII }
+    }
+}
+
 impl Theme {
     /// With these colours and signs.
     pub fn new(palette: Palette, glyphs: Glyphs) -> Self {
-        let unicode = glyphs.gutter == Glyphs::UNICODE.gutter;
-        Self { palette, glyphs, signs: if unicode { UNICODE } else { ASCII } }
+        Self { palette, glyphs, signs: Signs::beside(glyphs) }
     }
 
     /// The style of an ink.
@@ -64,6 +74,23 @@ impl Theme {
         }
     }
 
+    /// The style of a cell of the agent's own screen, which has its own colours where there are colours.
+    pub fn cell(&self, cell: &vt100::Cell) -> Style {
+        let modifiers = [
+            (cell.bold(), Modifier::BOLD),
+            (cell.dim(), Modifier::DIM),
+            (cell.italic(), Modifier::ITALIC),
+            (cell.underline(), Modifier::UNDERLINED),
+            (cell.inverse(), Modifier::REVERSED),
+        ];
+        let modifiers = modifiers.into_iter().filter(|(is_set, _)| *is_set).map(|(_, modifier)| modifier);
+        let style = Style::new().add_modifier(modifiers.collect());
+        match self.palette {
+            Palette::Colour => style.fg(colour(cell.fgcolor())).bg(colour(cell.bgcolor())),
+            Palette::Plain => style,
+        }
+    }
+
     /// What was searched for.
     pub fn found(&self, style: Style) -> Style {
         match self.palette {
@@ -73,11 +100,22 @@ impl Theme {
     }
 }
 
+/// A colour of a terminal: its own sixteen stay its own.
+const fn colour(colour: vt100::Color) -> Color {
+    match colour {
+        vt100::Color::Default => Color::Reset,
+        vt100::Color::Idx(number) => Color::Indexed(number),
+        vt100::Color::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
+    }
+}
+
 const UNICODE: Signs = Signs {
     folded: "▸",
     open: "▾",
     column: "│",
     running: "●",
+    complete: "★",
+    unverified: "!",
     bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     thumb: "┃",
 };
@@ -86,7 +124,9 @@ const ASCII: Signs = Signs {
     folded: "+",
     open: "-",
     column: "|",
-    running: "*",
+    running: ">",
+    complete: "*",
+    unverified: "!",
     bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
     thumb: "#",
 };

@@ -1,8 +1,9 @@
-//! All keys on one page.
+//! All keys on one page, and what the signs in the list mean.
 
 use super::super::keys::KEYS;
 use super::super::rows::{Row, paragraph};
 use super::super::theme::Theme;
+use super::list::Mark;
 use crate::ui::style::{Glyphs, Ink};
 use crate::ui::text::width;
 
@@ -26,6 +27,12 @@ pub fn rows(theme: &Theme, columns: usize) -> Vec<Row> {
             let rest = Row::new(Ink::None, &" ".repeat(if widest > 0 { widest + 2 } else { 4 }));
             rows.extend(paragraph(&first, &rest, key.does, Ink::None, columns));
         }
+    }
+    rows.push(Row::new(Ink::Strong, "Signs in the list"));
+    for mark in Mark::ALL {
+        let (sign, ink) = mark.sign(theme.glyphs, theme.signs);
+        let first = Row::new(ink, &format!("  {sign:<6}"));
+        rows.extend(paragraph(&first, &Row::new(Ink::None, &" ".repeat(8)), mark.means(), Ink::None, columns));
     }
     rows
 }

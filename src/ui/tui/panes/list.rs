@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::super::index::{Entry, Index, Said};
 use super::super::rows::Row;
 use super::super::scroll::Pages;
-use super::super::theme::Theme;
+use super::super::theme::{Signs, Theme};
 use crate::ui::figures;
-use crate::ui::style::Ink;
+use crate::ui::style::{Glyphs, Ink};
 
 /// The iterations as rows.
 pub struct List<'a> {
@@ -40,7 +40,7 @@ impl Pages for List<'_> {
             return Row::new(Ink::Dim, "    start");
         }
         let is_last = row + 1 == self.index.entries.len();
-        let (mark, ink) = outcome(entry, is_last && self.running, self.theme);
+        let (mark, ink) = Mark::of(entry, is_last && self.running).sign(self.theme.glyphs, self.theme.signs);
         let digits = self.index.run.most.max(100).to_string().len().min(6);
         let time = match (&entry.ended, entry.started) {
             (Some(ended), _) => figures::duration(ended.duration_ms),
@@ -54,7 +54,8 @@ impl Pages for List<'_> {
         let mut row = Row::new(ink, &format!("{mark:<2}"))
             .and(Ink::Strong, &format!("{:>digits$} ", entry.iteration))
             .and(Ink::None, &format!("{time:>7} "));
-        let price = entry.ended.and_then(|ended| ended.cost.map(money).or_else(|| ended.tokens.map(short)));
+        let price =
+            entry.ended.and_then(|ended| ended.cost.map(figures::money).or_else(|| ended.tokens.map(figures::about)));
         row = row.and(Ink::Dim, &format!("{:>7} ", price.unwrap_or_default()));
         if let Some(hat) = &entry.hat {
             row = row.and(Ink::Agent, hat);
@@ -67,28 +68,60 @@ impl Pages for List<'_> {
     }
 }
 
-/// The mark of an iteration.
-fn outcome(entry: &Entry, running: bool, theme: &Theme) -> (&'static str, Ink) {
-    match (&entry.ended, entry.said) {
-        (None, _) if running => (theme.signs.running, Ink::Agent),
-        (Some(ended), _) if !ended.success => (theme.glyphs.fail, Ink::Bad),
-        (Some(ended), _) if ended.verified == Some(false) => (theme.glyphs.fail, Ink::Warn),
-        (Some(_), Some(Said::Complete)) => ("*", Ink::Good),
-        (Some(_), None) => (theme.glyphs.ok, Ink::Good),
-        (None, _) | (Some(_), Some(Said::NearMiss | Said::Other)) => (theme.glyphs.unknown, Ink::Warn),
+/// What the list says of an iteration in one sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The agent is at it.
+    UnderWay,
+    /// Its turn succeeded.
+    Ok,
+    /// And it said that everything is done.
+    Complete,
+    /// Nobody can say, or somebody should look.
+    Unclear,
+    /// Its turn failed.
+    Failed,
+    /// It said that everything is done, and the user's commands did not agree.
+    Unverified,
+}
+
+impl Mark {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::UnderWay, Self::Ok, Self::Complete, Self::Unclear, Self::Failed, Self::Unverified];
+
+    fn of(entry: &Entry, running: bool) -> Self {
+        match (&entry.ended, entry.said) {
+            (None, _) if running => Self::UnderWay,
+            (Some(ended), _) if !ended.success => Self::Failed,
+            (Some(ended), _) if ended.verified == Some(false) => Self::Unverified,
+            (Some(_), Some(Said::Complete)) => Self::Complete,
+            (Some(_), None) => Self::Ok,
+            (None, _) | (Some(_), Some(Said::NearMiss | Said::Other)) => Self::Unclear,
+        }
     }
-}
 
-/// `$0.37`.
-pub fn money(usd: f64) -> String {
-    if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
-}
+    /// How it is drawn.
+    pub const fn sign(self, glyphs: Glyphs, signs: Signs) -> (&'static str, Ink) {
+        match self {
+            Self::UnderWay => (signs.running, Ink::Agent),
+            Self::Ok => (glyphs.ok, Ink::Good),
+            Self::Complete => (signs.complete, Ink::Good),
+            Self::Unclear => (glyphs.unknown, Ink::Warn),
+            Self::Failed => (glyphs.fail, Ink::Bad),
+            Self::Unverified => (signs.unverified, Ink::Warn),
+        }
+    }
 
-/// `812`, `41k`, `1.2M`.
-pub fn short(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        1_000..1_000_000 => format!("{}k", number / 1_000),
-        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    /// What it means.
+    pub const fn means(self) -> &'static str {
+        match self {
+            Self::UnderWay => "under way",
+            Self::Ok => "went well; there is more to do",
+            Self::Complete => "the agent said that everything is done",
+            Self::Unclear => "look at it: almost said that it is done, asked something, or never ended",
+            Self::Failed => "failed",
+            Self::Unverified => "said that everything is done, but a `verify` command did not agree",
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The panes beside the transcript: each makes rows of what the index, the fold of the iteration or the disk tell.
 
+pub mod agent_screen;
 pub mod checks;
 pub mod events;
 pub mod files;
@@ -29,12 +30,26 @@ pub enum Pane {
     Checks,
     /// What the agent wrote, byte for byte.
     Raw,
+    /// The agent's own screen.
+    Screen,
 }
+
+/// How many panes there are.
+pub const COUNT: usize = 9;
 
 impl Pane {
     /// All of them, in the order of their keys.
-    pub const ALL: [Self; 8] =
-        [Self::Transcript, Self::Plan, Self::Tools, Self::Files, Self::Events, Self::Usage, Self::Checks, Self::Raw];
+    pub const ALL: [Self; COUNT] = [
+        Self::Transcript,
+        Self::Plan,
+        Self::Tools,
+        Self::Files,
+        Self::Events,
+        Self::Usage,
+        Self::Checks,
+        Self::Raw,
+        Self::Screen,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -47,6 +62,7 @@ impl Pane {
             Self::Usage => "Usage",
             Self::Checks => "Checks",
             Self::Raw => "Raw",
+            Self::Screen => "Screen",
         }
     }
 

@@ -48,24 +48,15 @@ impl RawBytes {
 
     /// Shows a stream of an iteration.
     pub fn open(directory: &Path, iteration: u32, stream: Stream) -> Self {
-        let name = match stream {
-            Stream::Stdout => format!("{iteration}.stdout"),
-            Stream::Stderr => format!("{iteration}.stderr"),
-        };
-        let plain = directory.join(&name);
-        let path = if plain.exists() { plain } else { directory.join(format!("{name}.zst")) };
+        let path = raw::find(directory, iteration, stream);
         let mut bytes = Self { iteration, stream, path, ..Self::none() };
         bytes.measure();
         bytes
     }
 
-    fn is_packed(&self) -> bool {
-        self.path.extension().is_some_and(|extension| extension == "zst")
-    }
-
     /// Looks whether there is more; true when there is.
     pub fn measure(&mut self) -> bool {
-        let length = if self.is_packed() {
+        let length = if raw::is_packed(&self.path) {
             if self.length > 0 { self.length } else { unpacked(&self.path).unwrap_or(0) }
         } else {
             std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
@@ -119,7 +110,7 @@ impl RawBytes {
         if self.length == 0 {
             return Ok(bytes);
         }
-        if !self.is_packed() {
+        if !raw::is_packed(&self.path) {
             let mut file = std::fs::File::open(&self.path)?;
             file.seek(io::SeekFrom::Start(page as u64 * PAGE as u64))?;
             file.take(PAGE as u64).read_to_end(&mut bytes)?;

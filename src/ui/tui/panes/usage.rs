@@ -3,7 +3,6 @@
 use super::super::index::{Ended, Index};
 use super::super::rows::Row;
 use super::super::theme::{Signs, Theme};
-use super::list::money;
 use crate::ui::figures;
 use crate::ui::style::Ink;
 
@@ -22,14 +21,14 @@ pub fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<
         Row::new(
             Ink::None,
             &match tokens {
-                Some(tokens) => format!("{} tokens", figures::count(tokens)),
+                Some(tokens) => figures::plural(tokens, "token"),
                 None => "tokens: nobody tells".to_owned(),
             },
         ),
         Row::new(
             Ink::None,
             &match cost {
-                Some(cost) => format!("{} in all", money(cost)),
+                Some(cost) => format!("{} in all", figures::money(cost)),
                 None => "cost: nobody tells".to_owned(),
             },
         ),
@@ -41,7 +40,7 @@ pub fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<
         chart(&mut rows, title, ink, &values, words, Size { columns, tall }, &theme.signs);
     };
     if tokens.is_some() {
-        draw("tokens an iteration", Ink::Agent, &|ended| ended.tokens, &|most| super::list::short(whole(most)));
+        draw("tokens an iteration", Ink::Agent, &|ended| ended.tokens, &|most| figures::about(whole(most)));
     }
     draw("time an iteration", Ink::Tool, &|ended| Some(ended.duration_ms), &|most| figures::duration(whole(most)));
     if cost.is_some() {
@@ -54,7 +53,7 @@ pub fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<
             })
             .collect();
         let size = Size { columns, tall };
-        chart(&mut rows, "cost so far", Ink::Good, &values, &money, size, &theme.signs);
+        chart(&mut rows, "cost so far", Ink::Good, &values, &figures::money, size, &theme.signs);
     }
     rows
 }
