@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use fake_terminal::{Size, Terminal};
+use fake_terminal::{Program, Size};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::figures::{Bench, Figure, mib};
@@ -65,8 +64,7 @@ impl Bench {
     fn idle(&self, directory: &Path, program: &Path, words: &[&str], shows: &str) -> io::Result<Idle> {
         let mut command = fake_terminal::command(program);
         command.args(words).current_dir(directory);
-        let number = |number| NonZeroU16::new(number).unwrap_or(NonZeroU16::MIN);
-        let terminal = Terminal::start(command, Size { columns: number(120), rows: number(40) })?;
+        let terminal = Program::start(command, Size::new(120, 40))?;
         if !terminal.until(PATIENCE, |text| text.contains(shows)) {
             return Err(io::Error::other(format!(
                 "`{}` does not show {shows:?}:\n{}",

@@ -1,20 +1,27 @@
-//! A terminal with nobody at it: a program in a pseudo-terminal, keys for it, and what stands on the screen.
+//! A terminal with nobody at it: a pseudo-terminal for a program, keys for it, and what stands on the screen.
 //!
-//! It answers what programs ask a terminal, as a real one does. The program never outlives it.
+//! It answers what programs ask a terminal, as a real one does. A [`Program`] never outlives it.
 
-use std::fmt::Write as _;
+mod heard;
+mod program;
+
+pub use heard::Heard;
+pub use program::{Program, command};
+
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 /// How often is looked.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -28,64 +35,69 @@ pub struct Size {
     pub rows: NonZeroU16,
 }
 
-/// A program on a terminal of its own.
-pub struct Terminal {
-    child: Child,
-    ours: File,
-    theirs: OwnedFd,
-    screen: Arc<Mutex<vt100::Parser<Questions>>>,
+impl Size {
+    /// So many of each; none is taken for one.
+    pub fn new(columns: u16, rows: u16) -> Self {
+        let number = |number| NonZeroU16::new(number).unwrap_or(NonZeroU16::MIN);
+        Self { columns: number(columns), rows: number(rows) }
+    }
+
+    fn winsize(self) -> Winsize {
+        Winsize { ws_row: self.rows.get(), ws_col: self.columns.get(), ws_xpixel: 0, ws_ypixel: 0 }
+    }
 }
 
-/// A command for [`Terminal::start`], to which arguments and variables are added: the terminal will be the controlling one of
-/// the program, so that Ctrl-C is a Unix signal where the program wants it to be.
-pub fn command(program: &Path) -> Command {
-    let mut command = Command::new("setsid");
-    command.arg("--ctty").arg(program);
-    command
+/// A terminal.
+pub struct Terminal {
+    ours: File,
+    theirs: OwnedFd,
+    before: Termios,
+    seen: Arc<Mutex<Seen>>,
+    closed: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// All that came from the program.
+pub struct Seen {
+    /// What an emulator made of it.
+    pub parser: vt100::Parser<Heard>,
+    /// As it came.
+    pub bytes: Vec<u8>,
 }
 
 impl Terminal {
-    /// Starts a program as the only one on a new terminal.
-    pub fn start(mut command: Command, size: Size) -> io::Result<Self> {
+    /// A new one.
+    pub fn open(size: Size) -> io::Result<Self> {
         let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         rustix::pty::grantpt(&ours)?;
         rustix::pty::unlockpt(&ours)?;
-        let name = rustix::pty::ptsname(&ours, Vec::new())?;
-        let name = name.to_str().map_err(io::Error::other)?;
-        let open = || File::options().read(true).write(true).open(name);
-        let theirs = OwnedFd::from(open()?);
-        let (ws_row, ws_col) = (size.rows.get(), size.columns.get());
-        tcsetwinsize(&theirs, Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 })?;
-        command.env("TERM", "xterm-256color");
-        command.stdin(Stdio::from(open()?)).stdout(Stdio::from(open()?)).stderr(Stdio::from(open()?));
-        let child = command.spawn()?;
-        // It holds the terminal open as long as it lives.
-        drop(command);
         let ours = File::from(ours);
-        let parser = vt100::Parser::new_with_callbacks(size.rows, size.columns, 0, Questions::default());
-        let screen = Arc::new(Mutex::new(parser));
-        let (mut terminal, seen) = (ours.try_clone()?, Arc::clone(&screen));
-        std::thread::spawn(move || {
-            let mut bytes = vec![0; 65_536];
-            while let Ok(count @ 1..) = terminal.read(&mut bytes) {
-                let mut parser = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                parser.process(&bytes[..count]);
-                let answers = std::mem::take(&mut parser.callbacks_mut().answers);
-                drop(parser);
-                // A program that has ended needs no answer.
-                let _ = terminal.write_all(answers.as_bytes());
-            }
-        });
-        Ok(Self { child, ours, theirs, screen })
+        let theirs = other_end(&ours)?;
+        let before = tcgetattr(&theirs)?;
+        tcsetwinsize(&theirs, size.winsize())?;
+        let parser = vt100::Parser::new_with_callbacks(size.rows, size.columns, 0, Heard::default());
+        let seen = Arc::new(Mutex::new(Seen { parser, bytes: Vec::new() }));
+        let closed = Arc::new(AtomicBool::new(false));
+        let (terminal, shared, hung_up) = (ours.try_clone()?, Arc::clone(&seen), Arc::clone(&closed));
+        let reader = Some(std::thread::spawn(move || read(terminal, &shared, &hung_up)));
+        Ok(Self { ours, theirs, before, seen, closed, reader })
     }
 
-    fn parser(&self) -> MutexGuard<'_, vt100::Parser<Questions>> {
-        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Gives it to a command that is going to be started.
+    pub fn connect(&self, command: &mut Command) -> io::Result<()> {
+        let end = || other_end(&self.ours).map(Stdio::from);
+        command.stdin(end()?).stdout(end()?).stderr(end()?).env("TERM", "xterm-256color");
+        Ok(())
+    }
+
+    /// Looks at what came.
+    pub fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+        look(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What stands on the screen.
     pub fn text(&self) -> String {
-        self.parser().screen().contents()
+        self.seen(|seen| seen.parser.screen().contents())
     }
 
     /// Waits until the screen is as wanted; `false` when that does not come.
@@ -105,112 +117,69 @@ impl Terminal {
         self.ours.write_all(keys.as_bytes())
     }
 
-    /// The program's id.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+    /// Makes it larger or smaller.
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.parser.screen_mut().set_size(size.rows, size.columns);
+        Ok(tcsetwinsize(&self.theirs, size.winsize())?)
     }
 
-    /// How the program ended; `None` when it does not.
-    pub fn ended(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
-        let begun = Instant::now();
-        loop {
-            let status = self.child.try_wait()?;
-            if status.is_some() || begun.elapsed() > patience {
-                return Ok(status);
-            }
-            sleep(GLANCE);
-        }
+    /// Goes away, as when its window is closed.
+    pub fn hang_up(&mut self) -> io::Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        // It holds the terminal open.
+        let _ = self.reader.take().map(JoinHandle::join);
+        self.ours = File::open("/dev/null")?;
+        Ok(())
     }
 
-    /// Whether it is as a shell left it: typed lines are shown, and nothing that a program switches on is still on.
+    /// Whether it treats what is typed and printed as in the beginning, as a shell leaves it.
     pub fn is_as_before(&self) -> bool {
-        let cooked = tcgetattr(&self.theirs)
-            .is_ok_and(|modes| modes.local_modes.contains(LocalModes::ECHO | LocalModes::ICANON));
-        let parser = self.parser();
-        let screen = parser.screen();
-        let hidden = screen.alternate_screen() || screen.hide_cursor() || screen.bracketed_paste();
-        cooked && !hidden && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+        let modes = |termios: &Termios| (termios.local_modes, termios.input_modes, termios.output_modes);
+        tcgetattr(&self.theirs).is_ok_and(|now| modes(&now) == modes(&self.before))
+    }
+
+    /// Whether nothing is left of what a program switches on: the second screen, the mouse, a hidden cursor.
+    pub fn is_clean(&self) -> bool {
+        self.seen(|seen| {
+            let screen = seen.parser.screen();
+            !screen.alternate_screen()
+                && !screen.hide_cursor()
+                && !screen.bracketed_paste()
+                && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+        })
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.closed.store(true, Ordering::SeqCst);
     }
 }
 
-/// What programs ask a terminal before they draw, and what is answered.
-#[derive(Default)]
-struct Questions {
-    answers: String,
-}
-
-impl vt100::Callbacks for Questions {
-    fn unhandled_csi(
-        &mut self,
-        screen: &mut vt100::Screen,
-        first: Option<u8>,
-        _: Option<u8>,
-        params: &[&[u16]],
-        kind: char,
-    ) {
-        match (first, params, kind) {
-            // Where is the cursor?
-            (None, [[6]], 'n') => {
-                let (row, column) = screen.cursor_position();
-                let _ = write!(self.answers, "\x1b[{};{}R", row + 1, column + 1);
-            }
-            // What are you? One of the oldest.
-            (None, [] | [[0]], 'c') => self.answers.push_str("\x1b[?6c"),
-            _ => {}
+/// Reads until the terminal is gone; answers what is asked.
+fn read(mut terminal: File, seen: &Mutex<Seen>, hung_up: &AtomicBool) {
+    let mut bytes = vec![0; 65_536];
+    let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    while !hung_up.load(Ordering::SeqCst) {
+        let ready = poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&soon));
+        if matches!(ready, Ok(0) | Err(_)) {
+            continue;
         }
+        let Ok(count @ 1..) = terminal.read(&mut bytes) else { return };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.parser.process(&bytes[..count]);
+        seen.bytes.extend_from_slice(&bytes[..count]);
+        let answers = seen.parser.callbacks_mut().answers();
+        drop(seen);
+        // A program that has ended needs no answer.
+        let _ = terminal.write_all(answers.as_bytes());
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    const PATIENCE: Duration = Duration::from_secs(30);
-
-    fn shell(script: &str) -> Terminal {
-        let mut command = command(Path::new("sh"));
-        command.args(["-c", script]);
-        let number = |number| NonZeroU16::new(number).unwrap();
-        Terminal::start(command, Size { columns: number(60), rows: number(9) }).unwrap()
-    }
-
-    #[test]
-    fn a_program_has_a_terminal_of_that_size_and_gets_what_is_typed() {
-        let mut terminal = shell("stty size; read -r line; echo \"you said $line\"; exit 3");
-        assert!(terminal.until(PATIENCE, |text| text.contains("9 60")), "{}", terminal.text());
-        terminal.types("hello\n").unwrap();
-        assert!(terminal.until(PATIENCE, |text| text.contains("you said hello")), "{}", terminal.text());
-        assert_eq!(terminal.ended(PATIENCE).unwrap().unwrap().code(), Some(3));
-    }
-
-    #[test]
-    fn ctrl_c_is_a_unix_signal() {
-        let mut terminal = shell("trap 'echo interrupted; exit 4' INT; echo ready; while :; do sleep 0.1; done");
-        assert!(terminal.until(PATIENCE, |text| text.contains("ready")));
-        terminal.types("\u{3}").unwrap();
-        assert_eq!(terminal.ended(PATIENCE).unwrap().unwrap().code(), Some(4));
-    }
-
-    #[test]
-    fn a_program_hears_where_the_cursor_is() {
-        let terminal = shell("stty raw -echo; printf 'abc\\033[6n'; head -c 6 | tr '\\033' '^'; stty sane");
-        assert!(terminal.until(PATIENCE, |text| text.contains("abc^[1;4R")), "{}", terminal.text());
-    }
-
-    #[test]
-    fn what_is_switched_on_is_noticed() {
-        let terminal = shell("printf '\\033[?1049hhere'; read -r line");
-        assert!(terminal.until(PATIENCE, |text| text.contains("here")));
-        assert!(!terminal.is_as_before());
-    }
+/// The end that is the program's. It must not become the controlling terminal of whoever opens it.
+fn other_end(ours: &File) -> io::Result<OwnedFd> {
+    let name = rustix::pty::ptsname(ours, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(name.as_c_str(), flags, Mode::empty())?)
 }

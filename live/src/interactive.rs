@@ -3,13 +3,12 @@
 //!
 //! Every step has a bound, and whatever it started is ended when it returns.
 
-use std::num::NonZeroU16;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fake_model::{Bounds, Scenario, Server};
-use fake_terminal::{Size, Terminal};
+use fake_terminal::{Program, Size};
 use serde_json::Value;
 
 use crate::clis::{Cli, Interactive};
@@ -71,8 +70,7 @@ fn play(
     trial::alone(&mut command, cli, &installed.programs, &place, &server.address())
         .args(["run", "-i", "--agent", &cli.agent, "-n", "1", PROMPT])
         .env(processes::MARK, &mark);
-    let number = |number| NonZeroU16::new(number).unwrap_or(NonZeroU16::MIN);
-    let mut terminal = Terminal::start(command, Size { columns: number(110), rows: number(40) })?;
+    let mut terminal = Program::start(command, Size::new(110, 40))?;
     let mut wrong = Vec::new();
     if let Err(why) = sit_at(&mut terminal, interactive, &server)? {
         wrong.push(format!("{why}; the screen:\n{}", terminal.text()));
@@ -90,8 +88,8 @@ fn play(
 }
 
 /// What a person does, and sees.
-fn sit_at(terminal: &mut Terminal, interactive: &Interactive, server: &Server) -> Result<Result<(), String>, Problem> {
-    let shows = |terminal: &Terminal, what: &str| terminal.until(PATIENCE, |text| text.contains(what));
+fn sit_at(terminal: &mut Program, interactive: &Interactive, server: &Server) -> Result<Result<(), String>, Problem> {
+    let shows = |terminal: &Program, what: &str| terminal.until(PATIENCE, |text| text.contains(what));
     if !shows(terminal, ANSWER) {
         return Ok(Err("the answer is not drawn".to_owned()));
     }
@@ -127,7 +125,7 @@ fn sit_at(terminal: &mut Terminal, interactive: &Interactive, server: &Server) -
     if status.code() != Some(5) {
         return Ok(Err(format!("{status} instead of exit code 5")));
     }
-    let given_back = terminal.is_as_before();
+    let given_back = terminal.is_as_before() && terminal.is_clean();
     Ok(if given_back { Ok(()) } else { Err("the terminal is not as it was".to_owned()) })
 }
 
