@@ -1,6 +1,5 @@
 //! Writing events: the same JSON as serde's, but that it has no character which a terminal obeys, and faster where it
-//! counts. Words and tool output are nearly all of a
-//! transcript, and nearly none of their characters need an escape.
+//! counts. Words and tool output are nearly all of a transcript, and nearly none of their characters need an escape.
 
 use super::{Event, Status, Tag, ToolEnd, ToolRef, ToolStart};
 
@@ -86,26 +85,30 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let chunk = &bytes[at..bytes.len().min(at + CHUNK)];
-        at += chunk.len();
+    // What stands before this is written. What needs no escape is copied in runs as long as possible.
+    let mut written = 0;
+    for (number, chunk) in bytes.chunks(CHUNK).enumerate() {
         // Without a branch in it, so that it becomes vector instructions.
         if !chunk.iter().fold(false, |found, &byte| found | needs_escape(byte)) {
-            out.extend_from_slice(chunk);
             continue;
         }
-        for (index, &byte) in chunk.iter().enumerate() {
-            let next = bytes.get(at - chunk.len() + index + 1).copied();
-            let before = (at - chunk.len() + index).checked_sub(1).map(|before| bytes[before]);
-            match (before, byte, next) {
+        for (at, &byte) in (number * CHUNK..).zip(chunk).filter(|(_, byte)| needs_escape(**byte)) {
+            let before = at.checked_sub(1).map(|before| bytes[before]);
+            match (before, byte, bytes.get(at + 1)) {
                 // C1 controls, which a terminal obeys: their second byte tells which.
-                (_, 0xc2, Some(0x80..=0x9f)) => {}
+                (_, 0xc2, Some(0x80..=0x9f)) => out.extend_from_slice(&bytes[written..at]),
                 (Some(0xc2), 0x80..=0x9f, _) => write_escape(byte, out),
-                _ => write_byte(byte, out),
+                // A part of another character.
+                (_, 0x80.., _) => continue,
+                _ => {
+                    out.extend_from_slice(&bytes[written..at]);
+                    write_ascii_escape(byte, out);
+                }
             }
+            written = at + 1;
         }
     }
+    out.extend_from_slice(&bytes[written..]);
     out.push(b'"');
 }
 
@@ -119,7 +122,7 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
-fn write_byte(byte: u8, out: &mut Vec<u8>) {
+fn write_ascii_escape(byte: u8, out: &mut Vec<u8>) {
     let short = match byte {
         b'"' | b'\\' => byte,
         b'\n' => b'n',
@@ -127,8 +130,7 @@ fn write_byte(byte: u8, out: &mut Vec<u8>) {
         b'\t' => b't',
         0x08 => b'b',
         0x0c => b'f',
-        0x00..=0x1f | 0x7f => return write_escape(byte, out),
-        _ => return out.push(byte),
+        _ => return write_escape(byte, out),
     };
     out.extend_from_slice(&[b'\\', short]);
 }
