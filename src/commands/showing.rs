@@ -1,7 +1,7 @@
 //! What shows a run under way: lines, JSON, or the full screen. It must never hold up the run.
 
 use std::cell::RefCell;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::looks::{Tense, keyboard, line_view, looks};
 use super::tui::Steering;
 use crate::cli::{Output, ViewLooks};
-use crate::error::UserError;
+use crate::error::{UserError, io_reason};
 use crate::journal::{Journal, Reader, RunDirectory, Store};
 use crate::process;
 use crate::run::notify::Notify;
@@ -176,9 +176,7 @@ impl FullScreen {
         let left = Arc::new(AtomicBool::new(false));
         let given_back = Arc::clone(&left);
         let thread = std::thread::Builder::new().name("screen".into()).spawn(move || {
-            // A screen that cannot be drawn does not leave the run without a view, and one that breaks does not end it.
-            let seen = catch_unwind(AssertUnwindSafe(|| tui::show(options, &told)));
-            let seen = seen.ok().and_then(Result::ok).unwrap_or(Seen { left: Left::Closed, from: 0 });
+            let seen = guarded(|| tui::show(options, &told));
             given_back.store(true, Ordering::SeqCst);
             lines.show(seen.from)?;
             Ok(seen.left)
@@ -209,6 +207,18 @@ impl FullScreen {
     }
 }
 
+/// A screen that cannot be drawn does not leave the run without a view, and one that breaks does not end it: lines follow.
+fn guarded(show: impl FnOnce() -> io::Result<Seen>) -> Seen {
+    let why = match catch_unwind(AssertUnwindSafe(show)) {
+        Ok(Ok(seen)) => return seen,
+        Ok(Err(error)) => io_reason(&error),
+        Err(_) => "it broke".to_owned(),
+    };
+    // Whoever cannot be told has no terminal any more.
+    let _ = writeln!(io::stderr(), "warning: the full screen cannot go on: {why}");
+    Seen { left: Left::Closed, from: 0 }
+}
+
 /// What is printed when the full screen is closed: how the run ended, or, while it goes on, what happens.
 struct Lines {
     journal: PathBuf,
@@ -218,7 +228,10 @@ struct Lines {
 
 impl Lines {
     fn show(mut self, from: u64) -> io::Result<()> {
-        if let Some(Ok(first)) = Reader::open(&self.journal, 0)?.read()? {
+        // How the run began is said first, also where the rest was seen already.
+        if from > 0
+            && let Some(Ok(first)) = Reader::open(&self.journal, 0)?.read()?
+        {
             self.view.record(&first)?;
         }
         let mut reader = Reader::open(&self.journal, from)?;
@@ -242,5 +255,21 @@ impl Lines {
             }
             std::thread::sleep(EVERY);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_that_breaks_is_followed_by_lines() {
+        let lines = Seen { left: Left::Closed, from: 0 };
+        assert_eq!(guarded(|| panic!("dropped it")), lines);
+        assert_eq!(guarded(|| Err(io::Error::other("no screen"))), lines);
+        assert!(
+            !include_str!("../../Cargo.toml").contains("panic = \"abort\""),
+            "a program that aborts takes the run along"
+        );
     }
 }

@@ -143,3 +143,33 @@ fn nothing_of_an_agent_is_obeyed() {
     });
     screen.ends();
 }
+
+/// Alt-[ is the beginning of what other keys send.
+#[test]
+fn half_a_sequence_holds_nothing_up() {
+    let history = finished();
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
+    screen.shows("report 3");
+    screen.keys("\u{1b}[");
+    screen.shows("report 2");
+    screen.keys("\u{1b}[1;");
+    screen.signal(rustix::process::Signal::TERM);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&screen.ends().0), Some(libc::SIGTERM));
+}
+
+/// More than is read at once: all of it is obeyed, and then there is silence.
+#[test]
+fn a_burst_of_input_is_read_to_its_end() {
+    let history = finished();
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
+    screen.shows("report 3");
+    screen.keys(&"\u{1b}[<65;60;10M".repeat(1000));
+    screen.keys("2");
+    screen.shows("2 of 3 done");
+    let before = screen.processor_time();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let used = screen.processor_time() - before;
+    assert!(used < std::time::Duration::from_millis(300), "it used {used:?} of a second in which nothing happened");
+    screen.keys("q");
+    assert!(screen.ends().0.success());
+}

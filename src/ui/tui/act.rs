@@ -1,6 +1,6 @@
 //! What keys and the mouse do.
 
-use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{Event, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui_core::layout::{Position, Rect};
 
 use super::blocks::Folding;
@@ -45,7 +45,7 @@ impl State {
     /// Takes what came from the terminal.
     pub fn event(&mut self, event: Event) -> Deed {
         match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => {
+            Event::Key(key) => {
                 self.changed = true;
                 match self.input.take() {
                     Some(input) => self.typed(input, key),
@@ -60,10 +60,6 @@ impl State {
                 if let Some(input) = &mut self.input {
                     input.paste(&text);
                 }
-                self.changed = true;
-                Deed::None
-            }
-            Event::Resize(..) => {
                 self.changed = true;
                 Deed::None
             }

@@ -9,6 +9,7 @@ mod blocks;
 mod detail;
 mod index;
 mod input;
+mod keyboard;
 mod keys;
 mod model;
 mod orders;
@@ -29,8 +30,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crossterm::event;
-
 pub use keys::{KEYS, Key};
 pub use orders::{Hands, Order};
 pub use panes::list::Mark;
@@ -41,6 +40,7 @@ pub use theme::Signs;
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
 use act::Deed;
+use keyboard::Keyboard;
 use state::{State, Work};
 use terminal::Taken;
 use theme::Theme;
@@ -120,7 +120,8 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     let mut taken = Taken::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
-    let (mut work, mut came) = (Work::Done, false);
+    let mut work = Work::Done;
+    let mut keyboard = Keyboard::new();
     loop {
         let (known, before) = (state.index.known(), work);
         work = state.work();
@@ -148,21 +149,19 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             (Work::Done, true) => FRAME.saturating_sub(drawn.map_or(FRAME, |drawn| drawn.elapsed())),
             (Work::Done, false) => look,
         };
-        // What was read, and not asked for yet, does not come again.
-        let patience = if came { Duration::ZERO } else { patience };
-        came = match terminal::listen(patience) {
-            Ok(came) => came,
-            // A terminal that is gone tells it by a Unix signal, too.
-            Err(error) => match caught.take() {
-                Some(number) => return Ok(Seen { left: Left::Signal(number), from: lines_from(&state) }),
-                None => return Err(error),
-            },
-        };
+        let mut patience = patience;
         for _ in 0..MOST_EVENTS {
-            if !came {
-                break;
-            }
-            let left = match state.event(event::read()?) {
+            let event = match keyboard.next(patience) {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                // A terminal that is gone tells it by a Unix signal, too.
+                Err(error) => match caught.take() {
+                    Some(number) => return Ok(Seen { left: Left::Signal(number), from: lines_from(&state) }),
+                    None => return Err(error),
+                },
+            };
+            patience = Duration::ZERO;
+            let left = match state.event(event) {
                 Deed::None => None,
                 Deed::Copy(text) => terminal::copy(&text).map(|()| None)?,
                 Deed::Mouse => {
@@ -189,7 +188,6 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             if let Some(left) = left {
                 return Ok(Seen { left, from: lines_from(&state) });
             }
-            came = terminal::listen(Duration::ZERO)?;
         }
         // A run of this process takes Unix signals itself, and closes the view when it is over.
         let signal = caught.take().filter(|_| owner == Owner::Another || state.index.end.is_some());

@@ -3,15 +3,13 @@
 //! Only a Unix signal that cannot be caught leaves it as it is.
 
 use std::io::{self, Write as _};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, Once, PoisonError};
+use std::thread::{Thread, ThreadId};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
 
 /// The other screen, no cursor, pasted text as such.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?2004h";
@@ -27,6 +25,8 @@ const LEAVE: &str = "\u{1b}[?2026l\u{1b}[0m\u{1b}[?2004l\u{1b}[?25h\u{1b}[?1049l
 /// True while the terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
+/// The thread that has the terminal, or had it last.
+static TAKER: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 /// What is drawn on.
 pub type Screen = Terminal<CrosstermBackend<Out>>;
@@ -66,11 +66,15 @@ impl Taken {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                give_back();
+                // Another thread may break and the view go on.
+                if is_the_views(&std::thread::current()) {
+                    give_back();
+                }
                 before(panic);
             }));
         });
         enable_raw_mode()?;
+        *TAKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current().id());
         TAKEN.store(true, Ordering::SeqCst);
         let screen = write(ENTER)
             .and_then(|()| write(MOUSE))
@@ -105,27 +109,15 @@ impl Drop for Taken {
     }
 }
 
-/// Waits for something to come from the terminal, but no longer than this; true when something has.
-///
-/// A terminal that is gone is an error: whoever reads keys from it reads its end again and again, without a pause and for
-/// ever, and does not come back.
-pub fn listen(patience: Duration) -> io::Result<bool> {
-    let stdin = io::stdin();
-    let mut keyboard = [PollFd::new(&stdin, PollFlags::IN)];
-    let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
-    match rustix::event::poll(&mut keyboard, Some(&patience)) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    if keyboard[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
-    }
-    crossterm::event::poll(Duration::ZERO)
-}
-
 /// Puts a text on the clipboard, where the terminal allows it.
 pub fn copy(text: &str) -> io::Result<()> {
     crossterm::execute!(io::stdout(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
+}
+
+/// True when the view ends with a thread: its own, or the one that the whole program ends with.
+fn is_the_views(thread: &Thread) -> bool {
+    let taker = *TAKER.lock().unwrap_or_else(PoisonError::into_inner);
+    taker == Some(thread.id()) || thread.name() == Some("main")
 }
 
 /// Gives the terminal back, once. What cannot be written is of no use to anybody any more.
