@@ -124,9 +124,8 @@ fn gone() -> io::Error {
 /// What stands first.
 fn first(bytes: &[u8]) -> Sequence {
     match bytes {
-        [] | [0x1b] => Sequence::Half,
+        [] | [0x1b] | [0x1b, b'O'] => Sequence::Half,
         [0x1b, b'[', rest @ ..] => control_sequence(bytes, rest),
-        [0x1b, b'O'] => Sequence::Half,
         [0x1b, b'O', letter, ..] => whole(named(*letter), 3),
         // Escape was pressed, and then something else came.
         [0x1b, 0x1b, ..] => Sequence::Whole(key(KeyCode::Esc), 1),

@@ -2,7 +2,9 @@ use super::*;
 
 fn events(pieces: &[&[u8]]) -> Vec<Event> {
     let mut keyboard = Keyboard::new();
-    pieces.iter().for_each(|piece| keyboard.take(piece));
+    for piece in pieces {
+        keyboard.take(piece);
+    }
     keyboard.ready.into()
 }
 
