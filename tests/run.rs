@@ -295,6 +295,23 @@ fn a_closed_terminal_stops_the_run_like_a_signal() {
 }
 
 #[test]
+fn signals_that_its_starter_wants_ignored_do_not_stop_a_run() {
+    let waits = "echo Working.; while [ ! -e go ]; do sleep 0.05; done; echo '<promise>COMPLETE</promise>'";
+    let run = Test::new().file("waits.sh", waits).command("sh waits.sh").start_ignoring("HUP INT");
+    run.until("the agent runs", |run| run.journal().contains("Working."));
+    for signal in [Signal::HUP, Signal::INT, Signal::HUP, Signal::INT] {
+        run.signal(signal);
+    }
+    std::fs::write(run.workspace().join("go"), "").unwrap();
+    run.wait().complete().does_not_show("SIGHUP").does_not_show("SIGINT");
+    // The others are heard as ever.
+    let run = Test::new().agent(says("Working.").hangs()).start_ignoring("HUP INT");
+    run.until("the agent runs", |run| run.journal().contains("Working."));
+    run.signal(Signal::TERM);
+    run.wait().dies_by(15);
+}
+
+#[test]
 fn a_timeout_stops_the_iteration_and_its_marker_does_not_count() {
     let agent = says(DONE).hangs();
     let ran = Test::new().agent(agent).args(&["--timeout", "1s", "-n", "1"]).run().exits(1).shows("timed out");

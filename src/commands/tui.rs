@@ -54,6 +54,10 @@ impl Steering {
 }
 
 impl Hands for Steering {
+    fn ignores(&self, signal: i32) -> bool {
+        process::ignores(signal)
+    }
+
     fn tell(&mut self, order: Order) -> Result<String, String> {
         let (command, what) = match order {
             Order::Pause => (Command::Pause, "it pauses when this iteration is over"),

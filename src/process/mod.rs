@@ -38,8 +38,8 @@ pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixS
 pub use keyboard::Keyboard;
 pub use lines::{Line, Lines, Part};
 pub use own::{
-    die_by, has_terminal, is_in_background, own_program, restore_signals, suspend_self, take_signals, terminal_size,
-    typed_line,
+    die_by, has_terminal, ignores, is_in_background, own_program, restore_signals, suspend_self, take_signals,
+    terminal_size, typed_line,
 };
 pub use private_file::PrivateFile;
 pub use resolve::ARGUMENT_LIMIT;

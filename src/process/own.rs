@@ -65,17 +65,30 @@ pub fn suspend_self() {
 /// Unix signals that end a program which does not care about them.
 const USUAL: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
 
+/// True for a Unix signal that whoever started ralph wants ignored: `nohup`, or a script that starts it with `&`.
+#[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
+pub fn ignores(number: i32) -> bool {
+    // SAFETY: it only asks; all zeros is a valid value to be written over.
+    let now = unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(number, std::ptr::null(), &raw mut now);
+        now
+    };
+    now.sa_sigaction == libc::SIG_IGN
+}
+
 /// What was done about them before [`restore_signals`].
 static HANDLERS: Mutex<Option<[libc::sigaction; USUAL.len()]>> = Mutex::new(None);
 
-/// Lets the usual Unix signals end this process again: nothing is left that would need care.
+/// Lets the usual Unix signals end this process again, but for ignored ones: nothing is left that would need care.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
 pub fn restore_signals() {
     let before = USUAL.map(|number| {
         // SAFETY: plain C calls with valid arguments; all zeros is the default action with no flags and an empty mask.
         unsafe {
-            let (default, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigaction(number, &raw const default, &raw mut before);
+            let (default, mut before): (_, libc::sigaction) = (std::mem::zeroed(), std::mem::zeroed());
+            let wanted = if ignores(number) { std::ptr::null() } else { &raw const default };
+            libc::sigaction(number, wanted, &raw mut before);
             before
         }
     });

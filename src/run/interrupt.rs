@@ -61,9 +61,9 @@ impl Action {
 /// Listens for the Unix signals of a whole run.
 #[derive(Debug)]
 pub struct Interrupts {
-    int: Signal,
+    int: Option<Signal>,
     term: Signal,
-    hup: Signal,
+    hup: Option<Signal>,
     stop: Signal,
     resized: Signal,
     retry: Signal,
@@ -90,9 +90,9 @@ impl Interrupts {
     pub fn listen() -> io::Result<Self> {
         process::take_signals();
         Ok(Self {
-            int: signal(SignalKind::interrupt())?,
+            int: unless_ignored(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
-            hup: signal(SignalKind::hangup())?,
+            hup: unless_ignored(SignalKind::hangup())?,
             stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
             resized: signal(SignalKind::window_change())?,
             retry: signal(SignalKind::user_defined1())?,
@@ -104,9 +104,9 @@ impl Interrupts {
     /// Waits for the next one. Cancel-safe.
     pub async fn next(&mut self) -> Came {
         let interrupt = tokio::select! {
-            _ = self.int.recv() => Interrupt::Int,
+            () = received(&mut self.int) => Interrupt::Int,
             _ = self.term.recv() => Interrupt::Term,
-            _ = self.hup.recv() => Interrupt::Hup,
+            () = received(&mut self.hup) => Interrupt::Hup,
             _ = self.stop.recv() => return Came::Suspend,
             _ = self.resized.recv() => return Came::Resized,
             _ = self.retry.recv() => return Came::Retry,
@@ -133,5 +133,18 @@ impl Interrupts {
     /// The first one that came.
     pub const fn first(&self) -> Option<Interrupt> {
         self.first
+    }
+}
+
+/// Listens for one that is not to be ignored: under `nohup` a run survives its terminal.
+fn unless_ignored(kind: SignalKind) -> io::Result<Option<Signal>> {
+    (!process::ignores(kind.as_raw_value())).then(|| signal(kind)).transpose()
+}
+
+/// Waits for one; for ever, when nobody listens for it. Cancel-safe.
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }

@@ -1,7 +1,7 @@
 //! Did anything move? Looks at the working directory before and after an iteration: HEAD, changed and untracked files,
 //! or file fingerprints where there is no repository. It only reads, and never takes git's locks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,9 @@ struct Repository {
     head: Option<String>,
     #[serde(default)]
     branch: Option<String>,
+    /// Git did not answer, so that nothing is known of it: neither its commits nor its files.
+    #[serde(default)]
+    unseen: bool,
 }
 
 impl Repository {
@@ -114,11 +117,18 @@ impl Snapshot {
         if !self.seen || !before.seen {
             return change;
         }
+        // What was not seen at one of the two moments cannot be compared.
+        let unseen: BTreeSet<&Path> = self.unseen().chain(before.unseen()).collect();
+        let is_seen = |path: &Path| !path.ancestors().any(|parent| unseen.contains(parent));
         let differs = |(path, print): &(&PathBuf, &u64)| before.files.get(*path) != Some(print);
         let mut files: Vec<PathBuf> = self.files.iter().filter(differs).map(|(path, _)| path.clone()).collect();
         let gone = before.files.keys().filter(|path| !self.files.contains_key(*path));
         files.extend(gone.cloned());
-        for (index, (place, now)) in self.repositories.iter().enumerate() {
+        files.retain(|path| is_seen(&self.workspace.join(path)));
+        let heads = self.heads().filter(|(place, _)| is_seen(place));
+        let moved = !files.is_empty() || heads.ne(before.heads().filter(|(place, _)| is_seen(place)));
+        change.moved = if moved || unseen.is_empty() { Some(moved) } else { None };
+        for (index, (place, now)) in self.repositories.iter().enumerate().filter(|(_, (place, _))| is_seen(place)) {
             let was = before.repositories.get(place).and_then(|repository| repository.head.clone());
             if index == 0 {
                 (change.head_before, change.head_after) = (was.clone(), now.head.clone());
@@ -132,7 +142,6 @@ impl Snapshot {
         }
         files.sort();
         files.dedup();
-        change.moved = Some(self.heads().ne(before.heads()) || self.files != before.files);
         change.files = files.into_iter().map(|path| path.to_string_lossy().into_owned()).collect();
         change
     }
@@ -144,6 +153,10 @@ impl Snapshot {
 
     fn heads(&self) -> impl Iterator<Item = (&PathBuf, &Option<String>)> {
         self.repositories.iter().map(|(place, repository)| (place, &repository.head))
+    }
+
+    fn unseen(&self) -> impl Iterator<Item = &Path> {
+        self.repositories.iter().filter(|(_, repository)| repository.unseen).map(|(place, _)| place.as_path())
     }
 
     async fn add_repository(&mut self, top: &Path, workspace: &Path) {
@@ -159,7 +172,7 @@ impl Snapshot {
         ];
         let status = git(top, &ask).await;
         self.seen |= status.is_some();
-        let mut repository = Repository::default();
+        let mut repository = Repository { unseen: status.is_none(), ..Repository::default() };
         for entry in status.unwrap_or_default().split(|&byte| byte == 0) {
             if let Some(header) = entry.strip_prefix(b"# ") {
                 repository.header(&String::from_utf8_lossy(header));

@@ -112,3 +112,35 @@ async fn without_a_repository_files_are_compared_and_repositories_below_are_seen
     let change = Snapshot::all(&place).await.since(&before).await;
     assert_eq!(change.files, ["inner/a", "plain"]);
 }
+
+#[tokio::test]
+async fn a_repository_that_git_cannot_tell_of_is_neither_progress_nor_standstill() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().canonicalize().unwrap();
+    for name in ["one", "two"] {
+        write(&place, &format!("{name}/a"), "first");
+        run(&place.join(name), &["init", "-q"]);
+        run(&place.join(name), &["add", "."]);
+        run(&place.join(name), &["commit", "-qm", "first"]);
+        write(&place, &format!("{name}/a"), "dirty");
+    }
+    let index = place.join("one/.git/index");
+    let good = std::fs::read(&index).unwrap();
+    let whole = Snapshot::all(&place).await;
+    std::fs::write(&index, "garbage").unwrap();
+    let broken = Snapshot::all(&place).await;
+    for (now, before) in [(&broken, &whole), (&whole, &broken), (&broken, &broken)] {
+        assert_eq!(now.since(before).await, Change::default(), "nobody can see");
+    }
+    assert_eq!(whole.since(&whole).await.moved, Some(false));
+
+    // What is seen of the others counts, and only that.
+    write(&place, "two/a", "dirtier");
+    let change = Snapshot::all(&place).await.since(&whole).await;
+    assert_eq!((change.moved, change.files), (Some(true), vec!["two/a".to_owned()]));
+    run(&place.join("two"), &["commit", "-qam", "second"]);
+    std::fs::write(&index, good).unwrap();
+    let change = Snapshot::all(&place).await.since(&broken).await;
+    assert_eq!((change.moved, change.files), (Some(true), vec!["two/a".to_owned()]));
+    assert!(matches!(change.commits.as_slice(), [only] if only.ends_with(" second")), "{:?}", change.commits);
+}

@@ -178,6 +178,22 @@ impl Test {
         Running { test: self, child }
     }
 
+    /// Starts it as `nohup` does: it inherits that these Unix signals are ignored.
+    pub fn start_ignoring(self, signals: &str) -> Running {
+        let ralph = self.ralph();
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("trap '' {signals}; exec \"$@\"")).arg("sh");
+        shell.arg(ralph.get_program()).args(ralph.get_args()).current_dir(self.workspace());
+        for (name, value) in ralph.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running { test: self, child }
+    }
+
     /// Runs it to its end.
     pub fn run(self) -> Ran {
         self.start().wait()

@@ -40,6 +40,10 @@ impl Row {
         text
     }
 
+    fn is_blank(&self) -> bool {
+        self.cells.iter().all(|&cell| cell == ' ')
+    }
+
     fn put(&mut self, at: usize, cell: char) {
         if self.cells.len() <= at {
             self.cells.resize(at + 1, ' ');
@@ -83,7 +87,7 @@ pub(super) struct Grid {
     reach: usize,
     /// The screen below the second one, while that is shown.
     below: Option<(VecDeque<Row>, Cursor)>,
-    /// What the second screen showed before it was wiped: many programs tidy up before they leave it.
+    /// What was wiped off the second screen since something was drawn there: many programs tidy up before they leave it.
     tidied: VecDeque<Row>,
     /// Lines that are final.
     pub lines: Vec<String>,
@@ -199,13 +203,22 @@ impl Grid {
     /// Everything is going to be wiped away.
     fn wiped(&mut self) {
         if self.below.is_some() {
-            if self.written() > 0 {
-                self.tidied.clone_from(&self.rows);
-            }
+            (0..self.height).for_each(|row| self.tidy(row));
             return;
         }
         self.again = Some((0, self.known.len()));
         self.unfinished.clear();
+    }
+
+    /// A row, or some of it, is going to be wiped away.
+    fn tidy(&mut self, row: usize) {
+        if self.below.is_none() || self.rows[row].is_blank() {
+            return;
+        }
+        self.tidied.resize_with(self.height, Row::default);
+        if self.tidied[row].is_blank() {
+            self.tidied[row].clone_from(&self.rows[row]);
+        }
     }
 
     /// The first row leaves the screen.
@@ -278,10 +291,12 @@ impl Grid {
                 if (row, column) == (0, 0) {
                     self.wiped();
                 }
+                (row..self.height).for_each(|row| self.tidy(row));
                 self.rows[row].clear(column, columns);
                 self.rows.iter_mut().skip(row + 1).for_each(|row| row.clear(0, columns));
             }
             1 => {
+                (0..=row).for_each(|row| self.tidy(row));
                 self.rows.iter_mut().take(row).for_each(|row| row.clear(0, columns));
                 self.rows[row].clear(0, column + 1);
             }
@@ -300,6 +315,7 @@ impl Grid {
             1 => (0, column + 1),
             _ => (0, self.columns),
         };
+        self.tidy(row);
         self.rows[row].clear(from, to);
     }
 
@@ -338,6 +354,9 @@ impl vte::Perform for Grid {
             self.rows[self.cursor.row].wrapped = true;
             self.line_feed();
             self.cursor.column = 0;
+        }
+        if character != ' ' {
+            self.tidied.clear();
         }
         let Cursor { row, column, .. } = self.cursor;
         self.rows[row].put(column, character);

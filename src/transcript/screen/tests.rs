@@ -94,6 +94,15 @@ fn a_full_screen_that_is_wiped_before_it_is_left_is_what_it_showed_before() {
         let bytes = format!("\u{1b}[?1049h\u{1b}[Htitle\u{1b}[2;3Hthe answer{wipe}\u{1b}[?1049lbye\r\n");
         assert_eq!(clean(&bytes), "title\n  the answer\nbye\n", "{wipe:?}");
     }
+    // What was wiped before something else was drawn is not what it showed last; and a program may wipe row by row.
+    let rows = "\u{1b}[?1049h\u{1b}[Hold\u{1b}[2J\u{1b}[Htitle\u{1b}[2;3Hthe answer";
+    for wipe in [
+        "\u{1b}[2K\u{1b}[1;1H\u{1b}[K",
+        "\u{1b}[2;6H\u{1b}[K\u{1b}[1K\u{1b}[H\u{1b}[K",
+        "\u{1b}[H\u{1b}[K\u{1b}[2;1H\u{1b}[J",
+    ] {
+        assert_eq!(clean(&format!("{rows}{wipe}\u{1b}[?1049lbye\r\n")), "title\n  the answer\nbye\n", "{wipe:?}");
+    }
     // What was wiped on a screen that was left long ago is not told again.
     let first = "\u{1b}[?1049h\u{1b}[Hone\u{1b}[2J\u{1b}[?1049l";
     assert_eq!(clean(&format!("{first}\u{1b}[?1049h\u{1b}[?1049lbye\r\n")), "one\nbye\n");

@@ -114,7 +114,7 @@ pub struct Seen {
 
 /// Shows a run until somebody leaves.
 pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
-    let caught = Signals::catch()?;
+    let caught = Signals::catch(&*options.hands)?;
     let Options { directory, palette, glyphs, owner, hands } = options;
     let mut state = State::new(directory, &Theme::new(palette, glyphs), hands, owner);
     let mut taken = Taken::take()?;
@@ -214,10 +214,11 @@ struct Signals {
 }
 
 impl Signals {
-    fn catch() -> io::Result<Self> {
+    fn catch(hands: &dyn Hands) -> io::Result<Self> {
         let mut caught = Self { number: Arc::default(), continued: Arc::default(), ids: Vec::new() };
         caught.ids.push(signal_hook::flag::register(libc::SIGCONT, Arc::clone(&caught.continued))?);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let optional = [libc::SIGINT, libc::SIGHUP].into_iter().filter(|signal| !hands.ignores(*signal));
+        for signal in optional.chain([libc::SIGTERM]) {
             let value = usize::try_from(signal).unwrap_or(0);
             caught.ids.push(signal_hook::flag::register_usize(signal, Arc::clone(&caught.number), value)?);
         }

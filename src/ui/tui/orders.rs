@@ -41,6 +41,11 @@ pub trait Hands: Send {
     /// together with the agent. It may return before that has happened.
     fn suspend(&mut self, player: Owner);
 
+    /// True for a Unix signal that whoever started this process wants ignored.
+    fn ignores(&self, _signal: i32) -> bool {
+        false
+    }
+
     /// Asks what an iteration changed; the answer comes when it is ready.
     fn difference(&mut self, receipt: Receipt) -> Receiver<Result<String, String>>;
 }
