@@ -169,8 +169,7 @@ impl State {
 
     fn roll(&mut self, rows: isize) {
         if let Some(screen) = self.screen_in_front() {
-            screen.roll(rows);
-            self.follow = false;
+            self.follow &= !screen.roll(rows);
             return;
         }
         self.follow &= rows > 0;

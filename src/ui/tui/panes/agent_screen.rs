@@ -110,17 +110,15 @@ impl AgentScreen {
         self.parser.screen().contents().lines().map(harmless).collect::<Vec<_>>().join("\n")
     }
 
-    /// Moves the window up or down.
-    pub fn roll(&mut self, rows: isize) {
+    /// Moves the window up or down; false when it is there already.
+    pub fn roll(&mut self, rows: isize) -> bool {
         let rows = i32::try_from(rows).unwrap_or(if rows < 0 { i32::MIN } else { i32::MAX });
-        self.shift(rows, 0);
+        self.shift(rows, 0)
     }
 
     /// Moves the window to the side; false when it is at that side already.
     pub fn slide(&mut self, by: isize) -> bool {
-        let before = self.corner();
-        self.shift(0, if by < 0 { -SIDEWAYS } else { SIDEWAYS });
-        self.corner() != before
+        self.shift(0, if by < 0 { -SIDEWAYS } else { SIDEWAYS })
     }
 
     /// To the first row and column.
@@ -133,15 +131,18 @@ impl AgentScreen {
         self.window = Window::Cursor;
     }
 
-    fn shift(&mut self, rows: i32, columns: i32) {
-        let (top, left) = self.corner();
+    /// Moves the window as far as it can go. One that cannot move stays with the cursor, if it was there.
+    fn shift(&mut self, rows: i32, columns: i32) -> bool {
+        let (before, (top, left)) = (self.window, self.corner());
         let moved = |from: u16, by: i32| {
             let to = i32::from(from).saturating_add(by).clamp(0, i32::from(u16::MAX));
             u16::try_from(to).unwrap_or(0)
         };
         self.window = Window::At(moved(top, rows), moved(left, columns));
-        let (top, left) = self.corner();
-        self.window = Window::At(top, left);
+        let corner = self.corner();
+        let moves = corner != (top, left);
+        self.window = if moves { Window::At(corner.0, corner.1) } else { before };
+        moves
     }
 
     /// How far the window can go down and to the right.
