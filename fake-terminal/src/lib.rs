@@ -14,7 +14,7 @@ use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -22,9 +22,23 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use signal_hook::consts::{SIGHUP, SIGINT};
 
 /// How often is looked.
 const GLANCE: Duration = Duration::from_millis(10);
+
+/// Lets programs that are started from now on hear Ctrl-C and a hang-up. Whoever started this process may have had them
+/// ignored, as `nohup` does, and they would inherit that; what is handled here is not inherited.
+pub fn hear_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [SIGINT, SIGHUP] {
+            // Without it everything is as it was.
+            let _ =
+                signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::new(AtomicBool::new(true)));
+        }
+    });
+}
 
 /// How large a terminal is.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +82,7 @@ pub struct Seen {
 impl Terminal {
     /// A new one.
     pub fn open(size: Size) -> io::Result<Self> {
+        hear_signals();
         let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         rustix::pty::grantpt(&ours)?;
         rustix::pty::unlockpt(&ours)?;

@@ -65,7 +65,7 @@ pub fn suspend_self() {
 /// Unix signals that end a program which does not care about them.
 const USUAL: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
 
-/// True for a Unix signal that whoever started ralph wants ignored: `nohup`, or a script that starts it with `&`.
+/// True for a Unix signal that whoever started ralph wants ignored, as `nohup` does.
 #[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
 pub fn ignores(number: i32) -> bool {
     // SAFETY: it only asks; all zeros is a valid value to be written over.

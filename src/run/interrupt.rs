@@ -61,7 +61,7 @@ impl Action {
 /// Listens for the Unix signals of a whole run.
 #[derive(Debug)]
 pub struct Interrupts {
-    int: Option<Signal>,
+    int: Signal,
     term: Signal,
     hup: Option<Signal>,
     stop: Signal,
@@ -90,7 +90,7 @@ impl Interrupts {
     pub fn listen() -> io::Result<Self> {
         process::take_signals();
         Ok(Self {
-            int: unless_ignored(SignalKind::interrupt())?,
+            int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
             hup: unless_ignored(SignalKind::hangup())?,
             stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
@@ -104,7 +104,7 @@ impl Interrupts {
     /// Waits for the next one. Cancel-safe.
     pub async fn next(&mut self) -> Came {
         let interrupt = tokio::select! {
-            () = received(&mut self.int) => Interrupt::Int,
+            _ = self.int.recv() => Interrupt::Int,
             _ = self.term.recv() => Interrupt::Term,
             () = received(&mut self.hup) => Interrupt::Hup,
             _ = self.stop.recv() => return Came::Suspend,

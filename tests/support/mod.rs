@@ -46,6 +46,7 @@ pub struct Test {
 
 impl Test {
     pub fn new() -> Self {
+        fake_terminal::hear_signals();
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("work")).unwrap();
         std::fs::create_dir(directory.path().join("agent")).unwrap();

@@ -217,8 +217,8 @@ impl Signals {
     fn catch(hands: &dyn Hands) -> io::Result<Self> {
         let mut caught = Self { number: Arc::default(), continued: Arc::default(), ids: Vec::new() };
         caught.ids.push(signal_hook::flag::register(libc::SIGCONT, Arc::clone(&caught.continued))?);
-        let optional = [libc::SIGINT, libc::SIGHUP].into_iter().filter(|signal| !hands.ignores(*signal));
-        for signal in optional.chain([libc::SIGTERM]) {
+        let hangup = Some(libc::SIGHUP).filter(|signal| !hands.ignores(*signal));
+        for signal in [libc::SIGINT, libc::SIGTERM].into_iter().chain(hangup) {
             let value = usize::try_from(signal).unwrap_or(0);
             caught.ids.push(signal_hook::flag::register_usize(signal, Arc::clone(&caught.number), value)?);
         }
