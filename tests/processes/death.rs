@@ -46,6 +46,7 @@ fn start_host(script: &str, file: &Path, count: usize) -> Child {
 }
 
 fn host_command(script: &str) -> Command {
+    fake_terminal::hear_signals();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "death::host", "--ignored", "--nocapture"]);
     command.env(SCRIPT, script).stdin(Stdio::null()).stdout(Stdio::null());
