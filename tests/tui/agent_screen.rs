@@ -113,6 +113,21 @@ fn a_small_pane_shows_where_the_cursor_is_and_its_window_moves() {
 }
 
 #[test]
+fn a_key_that_moves_nothing_does_not_stop_following() {
+    let mut history = History::new();
+    history.drawn(1, (10, 40), b"the first screen").flush();
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
+    screen.keys("9");
+    screen.shows("the first screen");
+    screen.keys("jk");
+    screen.wheel(3, 60, 10);
+    history.drawn(2, (10, 40), b"the second screen").flush();
+    screen.shows("the second screen");
+    screen.keys("q");
+    screen.ends();
+}
+
+#[test]
 fn nothing_that_an_agent_draws_reaches_another_terminal() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}]52;c;b3duZWQ=\u{7}\u{1b}[c\u{1b}[6n\u{1b}[5n\u{1b}[18t\u{1b}]11;?\u{7}\u{1b}P+q544e\u{1b}\\\
                    \u{1b}[?1003h\u{1b}[8;5;5t\u{1b}[!p\u{7}\u{9b}2J\u{1b}[5;5Ha\u{202e}b\u{200f}c\u{feff}d\u{2066}e the end";
