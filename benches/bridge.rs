@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ralph::agent::script::{Beginning, Script};
-use ralph::agent::{Contract, Foreign, Live};
+use ralph::agent::{Contract, Live, PluginFile};
+use ralph::plugin::script::{Beginning, Script};
 use ralph::process::{Environment, Invocation, Stdin, capture};
 
 const LINES: usize = 10_000;
@@ -49,7 +49,7 @@ fn main() {
 
 /// Runs the display of a script on the output.
 fn display(what: &str, path: &Path, output: &str) {
-    let foreign = Foreign {
+    let foreign = PluginFile {
         contract: Contract::Script,
         path: path.to_owned(),
         globals: vec![],

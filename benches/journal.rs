@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use ralph::event::{Event, Stream, Tag};
 use ralph::journal::disk::RealDisk;
-use ralph::journal::redact::{Redactor, Streaming};
 use ralph::journal::{Body, Fact, Journal, Receipt};
-use ralph::process::Lines;
-use ralph::transcript::{Context, dialect};
+
+use ralph::redact::{Redactor, Streaming};
+use ralph::stream::OutputStream;
+use ralph::transcript::{Context, Selected, dialect};
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
@@ -53,11 +54,10 @@ fn redaction(megabytes: usize) {
     for (name, redactor) in [("off", Redactor::off()), ("on", Redactor::new(variables))] {
         let mut stream = Streaming::new(&redactor);
         let start = cpu();
-        let (mut bytes, mut out) = (0, Vec::new());
+        let mut bytes = 0;
         while bytes < megabytes * 1_000_000 {
             for chunk in text.chunks(64 * 1024) {
-                out.clear();
-                bytes += stream.write(chunk, &mut out).unwrap();
+                bytes += stream.push(chunk).len();
             }
         }
         println!(
@@ -113,7 +113,9 @@ fn stream(bytes: usize) {
     let cat = measure(Command::new("cat").arg(&path));
     let mut run = Command::new(RALPH);
     run.args(["run", "do it", "-n", "1", "--transcript", "claude", "--agent-cmd"]);
-    run.arg(format!("cat {}", path.display())).current_dir(directory.path());
+    run.arg(format!("cat {}", path.display()))
+        .current_dir(directory.path())
+        .env("RALPH_STATE_DIR", directory.path().join("state"));
     let run = measure(&mut run);
     println!("\na run whose agent prints {size:.0} MB of stream-json, to journal, raw file and view");
     println!("  cat               {:.2} s wall", cat.as_secs_f64());
@@ -125,7 +127,14 @@ fn long_run(bytes: u64) {
     let run = make(directory.path(), bytes);
     let size = std::fs::metadata(run.join("journal.jsonl")).unwrap().len() as f64 / 1e6;
     println!("\na journal of {size:.0} MB");
-    let ralph = |args: &[&str]| measure(Command::new(RALPH).args(args).current_dir(directory.path()));
+    let ralph = |args: &[&str]| {
+        measure(
+            Command::new(RALPH)
+                .args(args)
+                .current_dir(directory.path())
+                .env("RALPH_STATE_DIR", directory.path().join("state")),
+        )
+    };
     println!("  runs, no summary  {:.0} ms", ralph(&["runs"]).as_secs_f64() * 1e3);
     let mut summary =
         ralph::journal::Summary::of(&ralph::journal::RunDirectory { id: "r".into(), path: run.clone() }).unwrap();
@@ -139,12 +148,17 @@ fn long_run(bytes: u64) {
         println!("  replay, {output:9} {:.2} s, {rate:.0} MB/s (target: 200)", replay.as_secs_f64());
     }
     let mut replay = Command::new(RALPH);
-    replay.args(["replay", "--no-delay"]).current_dir(directory.path());
+    replay
+        .args(["replay", "--no-delay"])
+        .current_dir(directory.path())
+        .env("RALPH_STATE_DIR", directory.path().join("state"));
     println!("  replay, memory    {:.1} MB at its peak", peak_memory(&mut replay) as f64 / 1024.0);
 }
 
 fn make(workspace: &Path, bytes: u64) -> PathBuf {
-    let run = workspace.join(".ralph/runs/20261115-201500-long");
+    let store = ralph::journal::State::at(workspace.join("state")).store(workspace);
+    store.create().unwrap();
+    let run = store.path().join("runs/20261115-201500-long");
     std::fs::create_dir_all(run.join("raw")).unwrap();
     let mut journal = Journal::create(&run.join("journal.jsonl")).unwrap();
     let output = "A line that a tool has printed, with a path/to/a/file.rs:120 in it.\n".repeat(30);
@@ -189,18 +203,20 @@ fn cost(bytes: usize) {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(&directory.path().join("journal.jsonl")).unwrap();
         let redactor = Redactor::new(Vec::new());
-        let mut raw = ralph::journal::Raw::create(&RealDisk, directory.path(), 1, &redactor).unwrap();
-        let mut adapter = (dialect("claude").unwrap().adapter)(&Context::default());
-        let (mut lines, mut events, mut seen) = (Lines::default(), Vec::new(), 0);
+        let mut raw = ralph::journal::Raw::create(&RealDisk, directory.path(), 1).unwrap();
+        let claude = Selected::Dialect(dialect("claude").unwrap());
+        let mut stream = OutputStream::new(&claude, &Context::default(), &redactor);
+        let (mut events, mut seen) = (Vec::new(), 0);
         let start = cpu();
         while seen < bytes {
             for chunk in text.chunks(64 * 1024) {
                 seen += chunk.len();
+                let clean = stream.push(Stream::Stdout, chunk, &mut events);
                 if keep {
-                    raw.write(Stream::Stdout, chunk).unwrap();
+                    raw.write(Stream::Stdout, &clean).unwrap();
                 }
-                lines.push(chunk, |line| adapter.line(line, &mut events));
                 for event in events.drain(..).filter(|_| keep) {
+                    let event = event.into_inner();
                     journal.append(Body::Agent { iteration: 1, from: Stream::Stdout, event }).unwrap();
                 }
             }
@@ -222,7 +238,10 @@ fn latency(loops: usize) {
             let directory = tempfile::tempdir().unwrap();
             std::fs::write(directory.path().join("agent.sh"), agent).unwrap();
             let mut command = Command::new(RALPH);
-            command.args(["run", "x", "-n", "1", "--agent-cmd", "bash agent.sh"]).current_dir(directory.path());
+            command
+                .args(["run", "x", "-n", "1", "--agent-cmd", "bash agent.sh"])
+                .current_dir(directory.path())
+                .env("RALPH_STATE_DIR", directory.path().join("state"));
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
             let shown = std::io::BufReader::new(child.stdout.take().unwrap());
             std::thread::spawn(move || {

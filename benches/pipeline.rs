@@ -56,7 +56,12 @@ fn iterations(count: u32) {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(RALPH);
         command.args(["run", "do it", "--agent-cmd", "echo word", "--no-progress", "0", "-n", &count.to_string()]);
-        let cost = measure(command.current_dir(directory.path()).stdout(Stdio::null()));
+        let cost = measure(
+            command
+                .current_dir(directory.path())
+                .env("RALPH_STATE_DIR", directory.path().join("state"))
+                .stdout(Stdio::null()),
+        );
         // A run that ended for another reason than its limit has not played so many.
         assert_eq!(cost.code, Some(5), "all {count} iterations are played");
         cost

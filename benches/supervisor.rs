@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ralph::process::{Clocks, Invocation, Lines, Output, own_program, protect, start};
@@ -23,6 +23,7 @@ fn main() {
         ["generate", shape, megabytes] => generate(shape, megabytes.parse().unwrap()),
         ["supervise", shape, megabytes, file] => supervise(shape, megabytes.parse().unwrap(), Path::new(file)),
         ["family"] => family(),
+        ["starts"] => println!("{}", supervised_starts().as_micros()),
         words => measure(words.first().and_then(|word| word.parse().ok()).unwrap_or(1000)),
     }
 }
@@ -101,6 +102,16 @@ fn measure(megabytes: usize) {
         megabytes as f64 / ours,
         memory as f64 / 1024.0
     );
+    let alone = starts_of_another();
+    let idle = Idle::start(1000);
+    let crowded = starts_of_another();
+    drop(idle);
+    println!(
+        "| processor time of a start and end of `true` with 1,000 idle processes more: {:.2} ms, without {:.2} ms | {:.0} % | 150 % |",
+        crowded.as_secs_f64() * 1000.0,
+        alone.as_secs_f64() * 1000.0,
+        100.0 * crowded.as_secs_f64() / alone.as_secs_f64()
+    );
     protect(own_program());
     for _ in 0..3 {
         println!(
@@ -115,6 +126,25 @@ fn measure(megabytes: usize) {
         "| processor time of starting the guardian, once a run | {:.2} ms | 1 ms |",
         guardian().as_secs_f64() * 1000.0
     );
+}
+
+/// Extra processes on the machine, for as long as the value lives.
+struct Idle(Vec<Child>);
+
+impl Idle {
+    fn start(count: usize) -> Self {
+        let sleep = |_| Command::new("sleep").arg("300").stdin(Stdio::null()).spawn().unwrap();
+        Self((0..count).map(sleep).collect())
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 }
 
 fn cat(megabytes: usize, file: &Path) -> f64 {
@@ -177,6 +207,12 @@ fn supervised_starts() -> Duration {
         });
     }
     used().saturating_sub(before) / STARTS
+}
+
+/// The same in a process of its own: this one has children that are nobody's agents.
+fn starts_of_another() -> Duration {
+    let output = Command::new(std::env::current_exe().unwrap()).arg("starts").output().unwrap();
+    Duration::from_micros(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
 }
 
 fn guardian() -> Duration {

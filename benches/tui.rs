@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Came, KeyCode, KeyEvent};
 use history::History;
+use ralph::control::Order;
 use ralph::event::{Event, Status, Tag};
 use ralph::journal::{Outcome, Receipt};
-use ralph::ui::tui::{Hands, Options, Order, Owner, Still};
+use ralph::ui::tui::{Actions, Offscreen, Options, Owner};
 use ralph::ui::{Glyphs, Palette};
 
 struct Idle;
 
-impl Hands for Idle {
-    fn tell(&mut self, _: Order) -> Result<String, String> {
-        Ok(String::new())
+impl Actions for Idle {
+    fn order(&mut self, _: &Order) -> Result<(), String> {
+        Ok(())
     }
 
     fn is_running(&mut self) -> bool {
@@ -36,13 +37,13 @@ impl Hands for Idle {
     }
 }
 
-fn still(history: &History, columns: u16, rows: u16) -> Still {
+fn still(history: &History, columns: u16, rows: u16) -> Offscreen {
     let (directory, palette, glyphs) = (history.run(), Palette::Colour, Glyphs::UNICODE);
-    let options = Options { directory, palette, glyphs, owner: Owner::Another, hands: Box::new(Idle) };
-    Still::new(options, columns, rows, history.now())
+    let options = Options { directory, palette, glyphs, owner: Owner::Another, actions: Box::new(Idle) };
+    Offscreen::new(options, columns, rows, history.now())
 }
 
-fn press(still: &mut Still, keys: &str) {
+fn press(still: &mut Offscreen, keys: &str) {
     for key in keys.chars() {
         let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
         still.event(Came::Key(KeyEvent::from(code)));

@@ -1,7 +1,7 @@
 //! The command line: clap types only.
 
+mod appearance;
 pub mod history;
-mod looks;
 mod setup;
 mod steer;
 
@@ -13,8 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
-pub use looks::{Colour, Looks, Shown, ViewLooks};
-pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Schema, Shell, Subject};
+pub use appearance::{Colour, Looks, Shown, ViewLooks};
+pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Notify, Schema, Shell, Subject};
 pub use steer::{Emit, Graph, Hats, Limit, ModeRun, Prompt, PromptAction, PromptShow, Stop, Words};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
@@ -74,6 +74,8 @@ pub enum Command {
     Resume(history::Resume),
     /// List the runs of this directory
     Runs(history::Runs),
+    /// Print where a run is kept
+    Path(history::Path),
     /// Show what a run came to
     Show(history::ShowRun),
     /// Show what an agent said and did, also while it runs
@@ -98,6 +100,8 @@ pub enum Command {
     AsClaude(AsClaude),
     /// Turn raw agent output into canonical events: a filter
     Translate(Translate),
+    /// Send a test notification, as `notify` in `ralph.yml` says
+    Notify(Notify),
     /// Show the settings, each with the place it comes from
     Config(Config),
     /// Write a commented `ralph.yml` for the agent that is installed here
@@ -150,6 +154,10 @@ pub struct Run {
     /// `.ralph/PROMPT.md`.
     #[arg(value_name = "PROMPT", conflicts_with = "prompt_file")]
     pub words: Vec<String>,
+
+    /// More arguments for the agent, after `--`.
+    #[arg(last = true, value_name = "AGENT ARGUMENTS")]
+    pub agent_args: Vec<String>,
 
     /// Read the prompt from this file, anew before each iteration.
     #[arg(short = 'P', long, value_name = "FILE")]
@@ -290,6 +298,7 @@ const RUN_EXAMPLES: &str = "Examples:
   ralph run --agent demo
   ralph run \"fix the tests\" --agent claude --model opus
   ralph run --dry-run
+  ralph run \"fix the tests\" -- --add-dir ../shared
   ralph run \"fix the tests\" --agent-cmd './my-agent.sh'
   ralph run -P PROMPT.md -n 20 --agent-cmd 'python agent.py' --transcript rtf1
   echo \"do it\" | ralph run - --agent demo --output json";

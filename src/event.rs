@@ -17,6 +17,16 @@ pub use write::{write_string, write_value};
 /// A JSON object, in the order it was written.
 pub type Object = Map<String, Value>;
 
+/// A topic and what is said about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topic {
+    /// Such as `build.done`.
+    pub topic: String,
+    /// Any text.
+    #[serde(default)]
+    pub payload: String,
+}
+
 /// One thing an agent said or did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

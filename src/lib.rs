@@ -11,15 +11,24 @@ pub mod process;
 
 pub mod transcript;
 
+pub mod stream;
+
 pub mod emit;
 
 pub mod signals;
 
 pub mod run;
 
+pub mod plugin;
+
 pub mod journal;
 
+mod git;
+mod terminal;
+
 pub mod ui;
+
+pub mod control;
 
 // Known to all, knowing nobody.
 pub mod duration;
@@ -27,8 +36,12 @@ pub mod error;
 pub mod event;
 pub mod nearest;
 pub mod plural;
+pub mod redact;
+mod trust;
+mod user_file;
 pub mod yaml;
 
 // The command line around it.
+mod app;
 pub mod cli;
 pub mod commands;

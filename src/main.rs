@@ -2,16 +2,15 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
     // The same binary guards the agents of another ralph, when that one dies.
     if let Some(code) = ralph::process::guardian_main() {
         return code;
     }
+    ralph::process::forbid_inspection();
     // By another name it plays Claude Code.
     if let Some(code) = ralph::commands::by_name() {
         return code;
     }
-    ralph::commands::dispatch(ralph::cli::Cli::parse())
+    ralph::commands::command_line().map_or_else(|code| code, ralph::commands::dispatch)
 }

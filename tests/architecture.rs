@@ -7,38 +7,105 @@ use std::path::{Path, PathBuf};
 
 /// Which room may know which, in the order of the pipeline. Whoever adds an arrow says why in ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("config", &["duration", "error", "nearest", "process", "run", "signals", "transcript", "yaml"]),
-    ("agent", &["error", "nearest", "process", "yaml"]),
-    ("process", &["event", "nearest"]),
+    (
+        "config",
+        &["user_file", "duration", "error", "nearest", "process", "redact", "run", "signals", "transcript", "yaml"],
+    ),
+    ("agent", &["user_file", "error", "nearest", "process", "yaml"]),
+    ("process", &["error", "event", "nearest"]),
     ("transcript", &["event", "process"]),
+    ("redact", &["event"]),
+    ("stream", &["event", "process", "redact", "transcript"]),
     ("emit", &["event", "transcript"]),
     ("signals", &["event"]),
-    ("run", &["agent", "error", "event", "journal", "plural", "process", "signals", "transcript"]),
-    ("journal", &["event", "signals"]),
-    ("ui", &["event", "journal", "plural", "signals"]),
+    ("git", &["error", "event", "journal", "process"]),
+    (
+        "run",
+        &[
+            "user_file",
+            "agent",
+            "control",
+            "error",
+            "event",
+            "git",
+            "journal",
+            "plural",
+            "process",
+            "redact",
+            "signals",
+            "stream",
+            "terminal",
+            "transcript",
+        ],
+    ),
+    (
+        "plugin",
+        &["agent", "user_file", "config", "error", "event", "journal", "process", "redact", "run", "signals", "trust"],
+    ),
+    ("control", &["duration", "event", "plural", "process"]),
+    ("trust", &["user_file", "config", "error", "journal", "ui"]),
+    ("journal", &["control", "event", "redact", "signals"]),
+    ("ui", &["control", "error", "event", "journal", "plural", "redact", "signals", "terminal"]),
+    ("terminal", &["process"]),
     ("duration", &[]),
     ("error", &[]),
+    ("user_file", &[]),
     ("event", &[]),
     ("nearest", &[]),
     ("plural", &[]),
     ("yaml", &["error", "nearest"]),
     ("cli", &["config", "duration"]),
     (
+        "app",
+        &[
+            "git",
+            "redact",
+            "user_file",
+            "agent",
+            "cli",
+            "commands",
+            "config",
+            "control",
+            "duration",
+            "error",
+            "journal",
+            "nearest",
+            "plugin",
+            "plural",
+            "process",
+            "redact",
+            "run",
+            "signals",
+            "terminal",
+            "transcript",
+            "trust",
+            "ui",
+        ],
+    ),
+    (
         "commands",
         &[
             "agent",
+            "app",
+            "control",
+            "plugin",
+            "trust",
             "cli",
             "config",
             "duration",
             "emit",
             "error",
             "event",
+            "git",
             "journal",
             "nearest",
             "plural",
             "process",
+            "redact",
             "run",
             "signals",
+            "terminal",
+            "stream",
             "transcript",
             "ui",
         ],
@@ -79,6 +146,38 @@ fn is_test(path: &Path) -> bool {
     name.ends_with("_tests.rs") || name.ends_with("/tests.rs")
 }
 
+/// The rooms that a path behind `crate::` names: one, or those of a group `{a::B, c}`.
+fn rooms_named(rest: &str) -> Vec<&str> {
+    let name = |text: &'_ str| -> usize {
+        text.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(text.len())
+    };
+    let Some(group) = rest.strip_prefix('{') else {
+        return vec![&rest[..name(rest)]].into_iter().filter(|room| room.starts_with(char::is_lowercase)).collect();
+    };
+    let (mut rooms, mut depth, mut at_start) = (Vec::new(), 0, true);
+    for (index, character) in group.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => at_start = true,
+            _ if at_start && !character.is_whitespace() => {
+                at_start = false;
+                rooms.push(&group[index..index + name(&group[index..])]);
+            }
+            _ => {}
+        }
+    }
+    rooms
+}
+
+#[test]
+fn groups_of_imports_are_seen() {
+    assert_eq!(rooms_named("run::decide::{A, B};"), ["run"]);
+    assert_eq!(rooms_named("{run::{self, decide}, ui, journal::Fact};"), ["run", "ui", "journal"]);
+    assert_eq!(rooms_named("{\n    ui::tui,\n    run,\n};"), ["ui", "run"]);
+}
+
 #[test]
 fn every_arrow_between_rooms_is_allowed() {
     let mut wrong = Vec::new();
@@ -93,15 +192,7 @@ fn every_arrow_between_rooms_is_allowed() {
         };
         let code: String =
             product(text).lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-        let known: BTreeSet<&str> = code
-            .split("crate::")
-            .skip(1)
-            .filter_map(|rest| {
-                let end =
-                    rest.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(rest.len());
-                Some(&rest[..end]).filter(|name| !name.is_empty() && name.starts_with(char::is_lowercase))
-            })
-            .collect();
+        let known: BTreeSet<&str> = code.split("crate::").skip(1).flat_map(rooms_named).collect();
         let unknown = known.into_iter().filter(|name| *name != room && !allowed.contains(name));
         wrong.extend(unknown.map(|name| format!("{}: `{room}` must not know `{name}`", path.display())));
     }
@@ -118,6 +209,35 @@ fn only_one_file_makes_commands() {
         .map(|(path, _)| path)
         .collect();
     assert!(wrong.is_empty(), "only src/process/spawn.rs may make commands: {wrong:?}");
+}
+
+/// Text for people leaves through `ui/out.rs`; the terminal's own control sequences through what takes the terminal.
+#[test]
+fn only_one_file_prints() {
+    let allowed = ["src/ui/out.rs", "src/terminal/mod.rs", "src/terminal/screen.rs"];
+    let prints = |text: &str| {
+        let text = text.replace("stdio::std", "");
+        ["io::stdout()", "io::stderr()", "print!(", "println!("].iter().any(|way| text.contains(way))
+    };
+    let wrong: Vec<_> = sources()
+        .into_iter()
+        .filter(|(path, text)| !is_test(path) && !allowed.contains(&path.to_str().unwrap()) && prints(product(text)))
+        .map(|(path, _)| path)
+        .collect();
+    assert!(wrong.is_empty(), "only src/ui/out.rs may print: {wrong:?}");
+}
+
+#[test]
+fn only_the_redaction_says_that_output_is_clean() {
+    let wrong: Vec<_> = sources()
+        .into_iter()
+        .filter(|(path, text)| {
+            let makes = product(text).contains("Clean::made(") || product(text).contains("Clean::exact(");
+            !is_test(path) && !["redact", "stream"].contains(&room(path).as_str()) && makes
+        })
+        .map(|(path, _)| path)
+        .collect();
+    assert!(wrong.is_empty(), "only `redact` and `stream` may call output clean: {wrong:?}");
 }
 
 #[test]

@@ -1,14 +1,16 @@
-//! The exported page in a real browser. Skipped, and said so, where there is no Chromium.
+//! The exported page in a real browser. Without a Chromium the test is ignored; with `RALPH_REQUIRE_BROWSER` that is a
+//! failure.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod support;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use fake_agent::{Script, says};
+use libtest_mimic::{Arguments, Trial};
 use support::Test;
 
 /// The browsers that would do.
@@ -50,12 +52,18 @@ fn opened(browser: &str, page: &Path, more: &[&str]) -> (String, String) {
     (read(&out), read(&out.with_extension("err")))
 }
 
-#[test]
-fn an_exported_page_shows_the_run_in_a_real_browser() {
-    let Some(browser) = browser() else {
-        println!("skipped: no browser among {BROWSERS:?}");
-        return;
-    };
+fn main() -> ExitCode {
+    let browser = browser();
+    let missing = browser.is_none() && std::env::var_os("RALPH_REQUIRE_BROWSER").is_none();
+    let trial = Trial::test("an_exported_page_shows_the_run_in_a_real_browser", move || {
+        let browser = browser.ok_or_else(|| format!("no browser among {BROWSERS:?}"))?;
+        an_exported_page_shows_the_run(&browser);
+        Ok(())
+    });
+    libtest_mimic::run(&Arguments::from_args(), vec![trial.with_ignored_flag(missing)]).exit_code()
+}
+
+fn an_exported_page_shows_the_run(browser: &str) {
     let hostile =
         "<script>document.title = 'owned'</script><img src=http://127.0.0.1:9/x onerror=document.title='owned'>";
     let script = Script::new()
@@ -65,7 +73,7 @@ fn an_exported_page_shows_the_run_in_a_real_browser() {
     let page = ran.test.workspace().join("run.html");
     let export = ran.test.tool().args(["export", "--to", "html", "--file", "run.html"]).status().unwrap();
     assert!(export.success());
-    let (dom, complaints) = opened(&browser, &page, &["--dump-dom"]);
+    let (dom, complaints) = opened(browser, &page, &["--dump-dom"]);
     for expected in ["Iteration 1 of 100", "Iteration 2 of 100", "Timeline", "I write it.", "+a first line", "complete"]
     {
         assert!(dom.contains(expected), "no {expected:?} in\n{dom}\n{complaints}");
@@ -76,7 +84,7 @@ fn an_exported_page_shows_the_run_in_a_real_browser() {
     assert!(!complaints.contains("CONSOLE"), "{complaints}");
     let picture = ran.test.workspace().join("run.png");
     let picture_argument = format!("--screenshot={}", picture.display());
-    opened(&browser, &page, &[&picture_argument, "--window-size=900,1200"]);
+    opened(browser, &page, &[&picture_argument, "--window-size=900,1200"]);
     let picture = std::fs::read(picture).unwrap();
     assert!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000, "{} bytes", picture.len());
 }

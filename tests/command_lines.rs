@@ -11,7 +11,7 @@ const WORKSPACE: &str = "/project";
 
 fn agent(definition: &Definition, options: Options) -> Agent {
     let program = definition.commands[0].clone().into();
-    Agent { definition: definition.clone(), options, program, leading: Vec::new(), foreign: None }
+    Agent { definition: definition.clone(), options, program, leading: Vec::new(), plugin: None }
 }
 
 /// Every form of one agent, one a paragraph.

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod support;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use support::run_directory;
 
 /// What `claude --help` must show.
 const CLAUDE: &str = "-p, --print --output-format --verbose --include-partial-messages --dangerously-skip-permissions --model \
@@ -53,6 +56,7 @@ impl Machine {
             .env_clear()
             .env("PATH", self.at("bin"))
             .env("HOME", self.at("home"))
+            .env("RALPH_STATE_DIR", self.at("state"))
             .output()
             .unwrap()
     }
@@ -171,7 +175,7 @@ fn an_agent_that_waits_is_not_waited_for() {
 fn the_machine_is_looked_at_and_nothing_is_made() {
     let machine = Machine::new().with("claude", "2.1.197", CLAUDE);
     let (_, found) = machine.doctor(&[]);
-    for what in ["config", "git", "terminal", "disk", "runs"] {
+    for what in ["config", "git", "terminal", "disk", "processes", "runs"] {
         assert!(!of(&found["machine"], what).starts_with("wrong"), "{found:#}");
     }
     assert!(!machine.at("work/.ralph").exists());
@@ -184,8 +188,7 @@ fn a_run_that_never_ended_is_told() {
     assert!(run().status.success());
     assert_eq!(of(&machine.doctor(&[]).1["machine"], "runs"), "ok: 1 here, all of them ended");
     assert!(run().status.success());
-    let newest =
-        std::fs::read_dir(machine.at("work/.ralph/runs")).unwrap().map(|run| run.unwrap().path()).max().unwrap();
+    let newest = run_directory(&machine.at("work")).unwrap();
     // As a kill would leave it: a journal without its end, and nothing else.
     let journal = std::fs::read_to_string(newest.join("journal.jsonl")).unwrap();
     let begun: String = journal.split_inclusive('\n').filter(|line| !line.contains("run_end")).collect();
@@ -200,8 +203,9 @@ fn a_run_that_never_ended_is_told() {
 
 #[test]
 fn a_place_that_cannot_be_used_is_the_machines_fault() {
-    let machine = Machine::new().with("claude", "2.1.197", CLAUDE).file(".ralph", "a file");
+    let machine = Machine::new().with("claude", "2.1.197", CLAUDE);
+    std::fs::write(machine.at("state"), "a file").unwrap();
     let (code, found) = machine.doctor(&[]);
-    assert!(of(&found["machine"], "runs").starts_with("wrong: cannot use"), "{found:#}");
+    assert!(of(&found["machine"], "records").starts_with("wrong: cannot write to"), "{found:#}");
     assert_eq!(code, 1);
 }

@@ -1,7 +1,7 @@
 //! Conformance with the driver contract (document 000), sentence by sentence, through the whole program.
 //!
 //! [`SENTENCES`] maps what the document says to the test that holds it. Command lines are golden in
-//! `src/agent/driver/tests.rs`.
+//! `src/plugin/driver/tests.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -371,6 +371,53 @@ fn ctrl_c_in_a_hook_ends_the_run_at_once() {
 }
 
 #[test]
+fn a_driver_is_loaded_once_in_a_run() {
+    let ran = with_minimal("\necho once >> loads\n", DONE).run().complete().after_iterations(2);
+    assert_eq!(ran.left("loads"), "once\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_flood_on_a_hooks_standard_error_takes_no_memory() {
+    let flood = "\ndriver_name() { head -c 200000000 /dev/zero | tr '\\0' x >&2; echo minimal; }\n";
+    let running = with_minimal(flood, DONE).start();
+    let status = format!("/proc/{}/status", running.pid());
+    let peak = std::thread::spawn(move || {
+        let mut peak = 0;
+        while let Ok(text) = std::fs::read_to_string(&status) {
+            let Some(line) = text.lines().find(|line| line.starts_with("VmHWM")) else { break };
+            peak = line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        peak
+    });
+    running.wait().complete();
+    let peak = peak.join().unwrap();
+    assert!(peak > 0 && peak < 60_000, "{peak} kB");
+}
+
+#[test]
+fn ctrl_c_in_a_hook_after_the_iteration_keeps_its_receipt() {
+    let slow = "driver_supports_sessions() { return 0; }\ndriver_extract_session_id_from_output() { touch waiting; sleep 60; }";
+    let running = with_minimal(slow, DONE).start();
+    running.until("the hook waits", |running| running.workspace().join("waiting").exists());
+    running.signal(rustix::process::Signal::INT);
+    let ran = running.wait().dies_by(2).after_iterations(1);
+    assert_eq!(ran.facts("iteration_end")[0]["outcome"], "ok");
+    assert_eq!(ran.facts("run_end")[0]["iterations"], 1);
+    let output = ran.test.tool().args(["resume", "-n", "1"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has used up its 1 iteration"), "{output:?}");
+}
+
+#[test]
+fn a_hook_has_no_more_time_than_the_run() {
+    let slow = "driver_build_command() { sleep 60; }";
+    let start = std::time::Instant::now();
+    with_minimal(slow, DONE).args(&["--max-time", "2s"]).run().exits(5).shows("time limit");
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
 fn agents_lists_drivers_with_what_is_wrong() {
     let test = Test::new()
         .fixture("drivers/claude-code.sh", "drivers/claude-code.sh")
@@ -381,7 +428,12 @@ fn agents_lists_drivers_with_what_is_wrong() {
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert!(row("claude-code").contains("driver") && row("claude-code").contains("drivers/claude-code.sh"), "{text}");
     assert!(row("broken").contains("lacks driver_display_name"), "{text}");
-    assert!(row("odd").contains("script") && row("odd").contains("exit status 3"), "{text}");
+    assert!(row("odd").contains("script") && row("odd").contains("lacks agent_invoke"), "{text}");
+    assert!(text.contains("not examined: `ralph doctor --plugins` runs its checks"), "{text}");
+    let said = test.tool().args(["doctor", "--plugins"]).output().unwrap();
+    let text = String::from_utf8(said.stdout).unwrap();
+    assert!(text.contains("lacks driver_display_name") && text.contains("exit status 3"), "{text}");
+    assert!(text.contains("it needs version 2.0.76 or later"), "{text}");
 }
 
 #[test]
@@ -402,7 +454,7 @@ fn a_new_driver_passes_its_check_and_a_broken_one_does_not() {
 fn trust_is_asked_for_where_the_user_wants_it() {
     let asks = || with_minimal("", DONE).file("ralph.yml", "trust: ask\n");
     let ran = asks().env("HOME", "/nonexistent").run().exits(2);
-    let ran = ran.complains("`drivers/minimal.sh` was never allowed to run").complains("terminal");
+    let ran = ran.complains("new: driver `drivers/minimal.sh`").complains("terminal");
     assert_eq!(ran.calls(), 0);
     // The user's own configuration counts, and what it says cannot be undone by the repository.
     let test = with_minimal("touch was-here", DONE)

@@ -60,7 +60,7 @@ fn a_run_is_listed_shown_and_found_by_parts_of_its_id() {
     assert!(says_of(&ran, &["show", "--markdown"]).contains("| 2 | ok |"));
     let unknown = ralph(&ran.test, &["show", "nothing"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&unknown.stderr).contains("no run here has the id `nothing`"));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("no run has the id `nothing`"));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_run_is_followed_from_another_terminal() {
 #[test]
 fn files_of_a_run_are_private() {
     let ran = two_iterations();
-    let mut places = vec![ran.test.workspace().join(".ralph")];
+    let mut places = vec![ran.test.state()];
     while let Some(place) = places.pop() {
         let mode = std::fs::metadata(&place).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, if place.is_dir() { 0o700 } else { 0o600 }, "{}", place.display());
@@ -130,15 +130,22 @@ fn an_export_needs_nothing_and_runs_nothing() {
 #[test]
 fn cleaning_spares_runs_that_could_go_on() {
     let ran = two_iterations();
-    let unfinished = ran.test.workspace().join(".ralph/runs/20200101-000000-aaaa");
+    let unfinished = support::store(&ran.test.workspace()).path().join("runs/20200101-000000-aaaa");
     std::fs::create_dir(&unfinished).unwrap();
     std::fs::write(unfinished.join("journal.jsonl"), "").unwrap();
     let dry = says_of(&ran, &["clean", "--keep", "0", "--dry-run"]);
     assert!(dry.contains("would remove") && run_directory(&ran.test.workspace()).is_some());
     says_of(&ran, &["clean", "--keep", "0"]);
     assert_eq!(run_directory(&ran.test.workspace()).unwrap(), unfinished);
-    says_of(&ran, &["clean", "--keep", "0", "--unfinished"]);
+    says_of(&ran, &["clean", "--keep", "0", "--all"]);
     assert!(run_directory(&ran.test.workspace()).is_none());
+    // A run that the screen has offered to resume is kept too, also by `keep_runs`.
+    let limited = Test::new().file("ralph.yml", "journal: {keep_runs: 1}\n").agent(says("Hm.")).args(&["-n", "1"]);
+    let limited = limited.run().exits(5).shows("ralph resume");
+    let first = run_directory(&limited.test.workspace()).unwrap();
+    assert!(limited.test.ralph().status().unwrap().code() == Some(5) && first.exists());
+    assert!(said(&limited.test, &["clean", "--keep", "0"]).starts_with("0 removed"));
+    assert!(first.exists());
 }
 
 /// Kills ralph the hard way, in the middle of its second iteration.
@@ -183,13 +190,13 @@ fn the_tries_of_an_iteration_are_shown_without_the_run_around_them() {
     let heads = lines.iter().filter(|line| line.contains("iteration 2 of 100")).count();
     assert_eq!(heads, 2, "each try has its head:\n{second}");
     assert!(lines[0].contains("iteration 2 of 100"), "{second}");
-    for other in ["go on: ralph resume", "everything that happened", "ralph 0", "One.", "All done."] {
+    for other in ["resume: `ralph resume`", "full record", "ralph 0", "One.", "All done."] {
         assert!(!second.contains(other), "{other}:\n{second}");
     }
     let third = said(&test, &["logs", "--iteration", "3"]);
-    assert!(third.contains("All done.") && !third.contains("everything that happened"), "{third}");
+    assert!(third.contains("All done.") && !third.contains("full record"), "{third}");
     let whole = said(&test, &["logs"]);
-    assert!(whole.contains("go on: ralph resume") && whole.contains("everything that happened"), "{whole}");
+    assert!(whole.contains("resume: `ralph resume`") && whole.contains("full record"), "{whole}");
 }
 
 #[test]
@@ -225,7 +232,7 @@ fn a_tree_that_moved_away_is_not_worked_on() {
     running.until("the second iteration", |running| running.journal().contains("Two begins."));
     running.signal(Signal::KILL);
     let test = running.wait().dies_by(9).test;
-    assert!(said(&test, &["diff", &id_of(&test), "1"]).contains("+++ b/a.txt"));
+    assert!(said(&test, &["diff", &id_of(&test), "-i", "1"]).contains("+++ b/a.txt"));
     git(&test.workspace(), &["reset", "-q", "--hard", "HEAD~1"]);
     let refused = ralph(&test, &["resume"]);
     assert_eq!(refused.status.code(), Some(2));
@@ -284,13 +291,13 @@ fn work_that_nobody_committed_is_shown_as_a_difference() {
     let id = run_directory(&ran.test.workspace()).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let objects = || std::fs::read_dir(ran.test.workspace().join(".git/objects")).unwrap().count();
     let before = objects();
-    let first = says_of(&ran, &["diff", &id, "1"]);
+    let first = says_of(&ran, &["diff", &id, "-i", "1"]);
     assert!(first.contains("+first") && !first.contains("second"), "{first}");
-    let second = says_of(&ran, &["diff", &id, "2"]);
+    let second = says_of(&ran, &["diff", &id, "-i", "2"]);
     assert!(second.contains("-first\n+second") && second.contains("+new"), "{second}");
-    assert!(says_of(&ran, &["diff", &id, "3"]).contains("no change"));
+    assert!(says_of(&ran, &["diff", &id, "-i", "3"]).contains("no change"));
     let all = says_of(&ran, &["diff", &id]);
-    assert!(all.contains("# iteration 1\n") && all.contains("+second"), "{all}");
+    assert!(all.contains("+second") && !all.contains("first"), "{all}");
     assert_eq!(before, objects(), "the repository itself is not touched");
     // Without them the names are told.
     let script = Script::new().iteration(says(DONE).writes_file("a.txt", "first\n"));
@@ -367,11 +374,28 @@ fn ids_complete_in_the_shell() {
                   _ralph_with_ids ralph '' show; echo \"${COMPREPLY[@]}\"";
     let mut bash = std::process::Command::new("bash");
     bash.args(["-c", script]).env("RALPH", env!("CARGO_BIN_EXE_ralph")).current_dir(ran.test.workspace());
+    bash.env("RALPH_STATE_DIR", ran.test.state());
     let said = bash.output().unwrap();
     assert!(String::from_utf8_lossy(&said.stdout).contains(&id), "{said:?}");
     for shell in ["zsh", "fish"] {
         assert!(says_of(&ran, &["completions", shell]).contains("runs --ids"));
     }
+}
+
+#[test]
+fn raw_files_are_packed_while_a_later_run_is_under_way() {
+    let script =
+        |sleep| Script::new().iteration(silent().prints_raw("words\n".repeat(50_000)).sleeps(sleep).says(DONE));
+    let ran = Test::new().agent(script(1)).args(&["--transcript", "plain"]).run();
+    let raw = run_directory(&ran.test.workspace()).unwrap().join("raw");
+    assert!(raw.join("1.stdout").exists());
+    let test = ran.test.agent(script(8000));
+    assert!(test.ralph().output().unwrap().status.success());
+    assert!(!raw.join("1.stdout").exists());
+    let mut read = String::new();
+    let mut packed = ralph::journal::raw::open(&raw.join("1.stdout.zst")).unwrap();
+    std::io::Read::read_to_string(&mut packed, &mut read).unwrap();
+    assert!(read.starts_with("words\nwords\n"), "{}", &read[..100]);
 }
 
 #[test]
@@ -393,7 +417,7 @@ fn files_of_a_run_are_kept_as_configured() {
     let (_ran, raw, _) = run("journal: {compress: false, raw: exact}\n");
     assert!(String::from_utf8(std::fs::read(raw.join("1.stdout")).unwrap()).unwrap().contains(secret));
     let (ran, _, names) = run("journal: {keep_runs: 2}\n");
-    assert_eq!(names, ["1.stderr", "1.stdout.zst"]);
+    assert_eq!(names, ["1.stderr", "1.stdout"], "packing is never in the way of a run's end");
     for _ in 0..3 {
         assert!(ran.test.ralph().output().unwrap().status.code().is_some());
     }
@@ -464,10 +488,46 @@ fn an_iteration_that_a_person_stopped_is_played_again() {
     let running = Test::new().agent(script).start();
     running.until("the second is under way", |running| running.journal().contains("Two."));
     running.signal(Signal::INT);
-    let ran = running.wait().dies_by(2).shows("go on: ralph resume");
+    let ran = running.wait().dies_by(2).shows("resume: `ralph resume`");
     assert!(ralph(&ran.test, &["resume"]).status.success());
     let numbers: Vec<_> = ran.facts("iteration_start").iter().map(|start| start["iteration"].clone()).collect();
     assert_eq!(numbers, [json!(1), json!(2), json!(2)]);
     assert!(ran.heard(2).contains("in the middle of iteration 2"), "{}", ran.heard(2));
     assert_eq!(ran.facts("run_end").last().unwrap()["iterations"], 2);
+}
+
+#[test]
+fn following_a_resumed_run_does_not_end_where_it_stopped_before() {
+    let script = Script::new()
+        .counting()
+        .iteration(says("First words."))
+        .iteration(says("Second words.").sleeps(2_500).says("All done.\n<promise>COMPLETE</promise>"));
+    let ran = Test::new().agent(script).args(&["-n", "1"]).run().exits(5);
+    let mut resumed = ran.test.tool().args(["resume", "-n", "5"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let path = run_directory(&ran.test.workspace()).unwrap().join("journal.jsonl");
+    let start = std::time::Instant::now();
+    while !std::fs::read_to_string(&path).unwrap().contains("Second words.") {
+        assert!(start.elapsed() < std::time::Duration::from_secs(30));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let table = said(&ran.test, &["runs"]);
+    let row: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert!(row.contains(&"running") && row.contains(&"2"), "{table}");
+    let followed = said(&ran.test, &["logs", "-f"]);
+    assert!(followed.contains("All done."), "{followed}");
+    assert!(resumed.wait().unwrap().success());
+}
+
+#[test]
+fn a_live_run_has_a_time_and_says_that_it_waits_or_is_paused() {
+    let script = Script::new().counting().iteration(says("One.").sleeps(1_500)).iteration(says("Two.").hangs());
+    let running = Test::new().agent(script).start();
+    running.until("it runs", |running| running.journal().contains("One."));
+    running.tells(&["pause"]);
+    running.until("it is paused", |running| running.journal().contains("\"kind\":\"paused\""));
+    let rows: serde_json::Value = serde_json::from_str(&said(&running.test, &["runs", "--json"])).unwrap();
+    assert_eq!((rows[0]["outcome"].as_str(), rows[0]["iterations"].as_u64()), (Some("paused"), Some(1)));
+    assert!(rows[0]["duration_ms"].as_u64().unwrap() >= 1_000, "{rows}");
+    running.tells(&["stop", "--now"]);
+    running.wait();
 }

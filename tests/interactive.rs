@@ -99,7 +99,7 @@ fn silence_ends_a_turn_and_the_run_goes_on() {
     let (ran, screen) = terminal.wait();
     let ends = ran.exits(0).facts("iteration_end");
     assert_eq!(ends[0]["ended"], "the agent was silent: its turn is over", "{screen}");
-    assert_eq!((ends[0]["success"].as_bool(), ends.len()), (Some(true), 2));
+    assert_eq!((ends[0]["outcome"].as_str(), ends.len()), (Some("ok"), 2));
 }
 
 #[test]

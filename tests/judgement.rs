@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+#[path = "judgement/limits.rs"]
+mod limits;
+#[path = "judgement/safety_net.rs"]
+mod safety_net;
 #[path = "judgement/steering.rs"]
 mod steering;
 mod support;
@@ -31,15 +35,16 @@ fn a_claim_counts_only_when_the_commands_agree() {
         .run()
         .complete()
         .after_iterations(2)
-        .shows("not verified: the claim does not count")
+        .shows("completion rejected: `")
         .shows("the file is missing")
         .shows("and the verification agrees");
     let verifications = ran.facts("verification");
     assert_eq!((&verifications[0]["passed"], &verifications[1]["passed"]), (&json!(false), &json!(true)));
     assert_eq!(verifications[0]["checks"][0]["ended"], "exit code 3");
     let heard = ran.heard(1);
-    assert!(heard.contains("these commands disagree") && heard.contains("the file is missing"), "{heard}");
+    assert!(heard.contains("these checks failed") && heard.contains("the file is missing"), "{heard}");
     let receipts = ran.facts("iteration_end");
+    assert_eq!((&receipts[0]["outcome"], &receipts[1]["outcome"]), (&json!("rejected"), &json!("ok")));
     assert_eq!((&receipts[0]["verified"], &receipts[1]["verified"]), (&json!(false), &json!(true)));
     assert_eq!(receipts[1]["files"], json!(["good"]));
 }
@@ -348,7 +353,7 @@ fn a_context_that_nobody_measures_is_told() {
         .args(&["--agent", "own", "--session", "resume-until: context 60%"])
         .run()
         .complete()
-        .shows("`own` does not tell how full its context is; its session goes on");
+        .shows("`own` does not report how full its context is; its session continues");
     let told = ran.facts("notice").iter().filter(|fact| fact.to_string().contains("its context is")).count();
     assert_eq!(told, 1, "once");
     assert_eq!(ran.facts("iteration_start")[2]["resumes"], "s-1");

@@ -13,7 +13,7 @@ use capture::Capture;
 use jiff::Timestamp;
 use ralph::event::{Event, Stream, Tag};
 use ralph::journal::{Body, Record};
-use ralph::ui::{Columns, LineView, Looks, Motion, Palette, View as _};
+use ralph::ui::{Appearance, Columns, LineView, Motion, Palette, View as _};
 use unicode_width::UnicodeWidthStr as _;
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
@@ -38,7 +38,7 @@ impl Write for Written {
 }
 
 /// Everything the view writes about a capture; `flush` after each event, as when they come one by one.
-fn written(events: &[Event], looks: Looks) -> String {
+fn written(events: &[Event], looks: Appearance) -> String {
     let out = Written::default();
     let mut view = LineView::new(out.clone(), looks);
     for event in events {
@@ -51,9 +51,9 @@ fn written(events: &[Event], looks: Looks) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-fn terminal(width: u16) -> Looks {
+fn terminal(width: u16) -> Appearance {
     let columns = Columns::Fixed(usize::from(width));
-    Looks { palette: Palette::Colour, motion: Motion::Redraw, columns, ..Looks::plain() }
+    Appearance { palette: Palette::Colour, motion: Motion::Redraw, columns, ..Appearance::plain() }
 }
 
 /// What is on a terminal when all is over.
@@ -102,7 +102,7 @@ fn no_row_of_any_capture_is_wider_than_the_place() {
     for capture in capture::all() {
         let events = capture.events();
         for width in WIDTHS {
-            let looks = Looks { columns: Columns::Fixed(usize::from(width)), ..Looks::plain() };
+            let looks = Appearance { columns: Columns::Fixed(usize::from(width)), ..Appearance::plain() };
             let wide = written(&events, looks).lines().find(|row| row.width() > usize::from(width)).map(str::to_owned);
             assert_eq!(wide, None, "{}/{} at {width}", capture.agent, capture.name);
         }
@@ -113,7 +113,7 @@ fn no_row_of_any_capture_is_wider_than_the_place() {
 fn in_a_pipe_the_agents_words_are_as_they_were_written() {
     for capture in capture::all() {
         let events = capture.events();
-        let shown = written(&events, Looks::plain());
+        let shown = written(&events, Appearance::plain());
         assert!(!shown.contains('\u{1b}'), "{}/{}", capture.agent, capture.name);
         for event in &events {
             let Event::Text { tag: Tag::Ai, text, delta: false, .. } = event else { continue };
@@ -129,7 +129,7 @@ fn a_terminal_ends_with_the_lines_that_were_written_for_good() {
     for capture in capture::all() {
         let events = capture.events();
         let drawn = on_screen(&written(&events, terminal(80)), 80);
-        let still = written(&events, Looks { motion: Motion::Append, ..terminal(80) });
+        let still = written(&events, Appearance { motion: Motion::Append, ..terminal(80) });
         let still = on_screen(&still, 80);
         // A tool that had not ended is a line in a log, and only a changing one on a terminal.
         let settled = |text: &str| -> Vec<String> {

@@ -13,7 +13,7 @@ use support::Test;
 fn a_command_of_the_user_is_told_that_the_run_is_complete() {
     let config = "notify:\n  command: [sh, -c, 'echo \"$RALPH_NOTICE in $RALPH_WORKSPACE\" > told; cat > told.json']\n";
     let ran = Test::new().file("ralph.yml", config).agent(says("All done.\n<promise>COMPLETE</promise>")).run();
-    let ran = ran.complete().shows("somebody is told by the command `sh -c");
+    let ran = ran.complete().shows("notifications: `");
     let workspace = ran.test.workspace();
     let told = std::fs::read_to_string(workspace.join("told")).unwrap();
     assert_eq!(told.trim(), format!("complete in {}", workspace.display()));
@@ -22,11 +22,36 @@ fn a_command_of_the_user_is_told_that_the_run_is_complete() {
 }
 
 #[test]
+fn a_command_with_shell_signs_is_run_by_a_shell() {
+    let config = "notify:\n  command: 'cat | tr a-z A-Z > told && echo $RALPH_NOTICE >> told'\n";
+    let ran =
+        Test::new().file("ralph.yml", config).agent(says("All done.\n<promise>COMPLETE</promise>")).run().complete();
+    let told = std::fs::read_to_string(ran.test.workspace().join("told")).unwrap();
+    assert!(told.contains("\"NOTICE\":\"COMPLETE\"") && told.ends_with("complete\n"), "{told}");
+}
+
+#[test]
+fn a_missing_program_is_said_at_the_start_and_a_test_finds_it() {
+    let config = "notify: {command: no-such-bell-x}\n";
+    let ran =
+        Test::new().file("ralph.yml", config).agent(says("All done.\n<promise>COMPLETE</promise>")).run().complete();
+    let ran = ran.shows("notifications will fail:").shows("`no-such-bell-x`");
+    let tested = ran.test.tool().args(["notify", "--test"]).output().unwrap();
+    assert_eq!(tested.status.code(), Some(1));
+    let test = ran.test.file("ralph.yml", "notify: {command: 'echo \"$RALPH_NOTICE\" > told'}\n");
+    let tested = test.tool().args(["notify", "--test"]).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
+    assert_eq!(std::fs::read_to_string(test.workspace().join("told")).unwrap(), "test\n");
+    let nothing = Test::new().tool().args(["notify", "--test"]).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2), "nothing is configured");
+}
+
+#[test]
 fn a_notice_that_does_not_arrive_changes_nothing() {
     let config = "notify:\n  command: 'false'\n  webhook: http://127.0.0.1:1/\n";
     let ran = Test::new().file("ralph.yml", config).agent(says("All done.\n<promise>COMPLETE</promise>")).run();
     ran.complete()
-        .complains("warning: a notice did not arrive: `false` failed")
+        .complains("warning: notification failed: `false` failed")
         .complains("cannot reach http://127.0.0.1:1");
 }
 

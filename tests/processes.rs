@@ -11,6 +11,8 @@ mod death;
 mod delivery;
 #[path = "processes/errors.rs"]
 mod errors;
+#[path = "processes/orphans.rs"]
+mod orphans;
 #[path = "processes/scale.rs"]
 mod scale;
 #[path = "processes/stop.rs"]

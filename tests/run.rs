@@ -235,7 +235,7 @@ fn a_broken_external_adapter_is_a_failure_and_loses_no_byte() {
     let ran = Test::new().args(&["--transcript-cmd", "false"]).agent(says(DONE)).run().exits(4);
     assert_eq!(ran.raw("1.stdout"), format!("{DONE}\n").as_bytes());
     let ran = ran.shows("the transcript command `false` ended with exit code 1");
-    assert_eq!(ran.facts("iteration_end")[0]["success"], false);
+    assert_eq!(ran.facts("iteration_end")[0]["outcome"], "failed");
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn under_nohup_a_run_survives_its_terminal() {
 fn a_timeout_stops_the_iteration_and_its_marker_does_not_count() {
     let agent = says(DONE).hangs();
     let ran = Test::new().agent(agent).args(&["--timeout", "1s", "-n", "1"]).run().exits(1).shows("timed out");
-    assert_eq!(ran.facts("iteration_end")[0]["success"], false);
+    assert_eq!(ran.facts("iteration_end")[0]["outcome"], "failed");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn size(number: u16) -> std::num::NonZeroU16 {
 /// Plays what was shown to a terminal, and looks whether it did anything but print.
 #[track_caller]
 fn is_safe(view: &str, shown: &[u8]) {
-    let mut parser = vt100::Parser::new_with_callbacks(size(5000), size(2000), 0, Obeyed::default());
+    let mut parser = vt100::Parser::new_with_callbacks(size(1500), size(5000), 0, Obeyed::default());
     let text = String::from_utf8(shown.to_vec()).unwrap_or_else(|error| panic!("{view}: not UTF-8: {error}"));
     parser.process(text.replace('\n', "\r\n").as_bytes());
     assert!(parser.callbacks().0.is_empty(), "{view}: the terminal obeyed: {:?}", parser.callbacks().0);

@@ -1,5 +1,5 @@
 //! Captured runs of the real agents through their adapters: every event as a snapshot, and facts that
-//! were not taken from our own output but from what the scripted model server sent.
+//! were not taken from our own output but from what the scripted model server sent. One test for each capture.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "transcripts/capture.rs"]
@@ -8,53 +8,50 @@ mod capture;
 mod facts;
 
 use std::fmt::Write as _;
+use std::process::ExitCode;
 
 use capture::{Capture, Summary};
+use libtest_mimic::{Arguments, Failed, Trial};
 use ralph::event::Event;
 use serde_json::Value;
 
-#[test]
-fn every_capture_gives_the_same_events_as_ever() {
-    for capture in capture::all() {
-        let mut settings = insta::Settings::clone_current();
-        let path = format!("transcripts/snapshots/{}/{}", capture.agent, capture.version);
-        settings.set_snapshot_path(capture::root().parent().unwrap().join(path));
-        settings.set_prepend_module_to_snapshot(false);
-        settings.set_omit_expression(true);
-        settings.bind(|| insta::assert_snapshot!(capture.name.as_str(), shown(&capture.events())));
-    }
-}
-
-#[test]
-fn every_capture_has_exactly_one_terminal_fact_and_no_open_tool() {
-    for capture in capture::all() {
-        let events = capture.events();
-        let summary = Summary::of(&events);
-        assert_eq!(summary.ends.len(), 1, "{}", named(&capture));
-        let count = |wanted: fn(&Event) -> bool| events.iter().filter(|event| wanted(event)).count();
-        let starts = count(|event| matches!(event, Event::ToolStart { .. }));
-        let ends = count(|event| matches!(event, Event::ToolEnd { .. }));
-        assert_eq!(starts, ends, "{}", named(&capture));
-    }
-}
-
-#[test]
-fn every_capture_keeps_to_the_facts() {
+fn main() -> ExitCode {
     let captures = capture::all();
-    let mut agents: Vec<&str> = captures.iter().map(|capture| capture.agent.as_str()).collect();
+    let mut agents: Vec<String> = captures.iter().map(|capture| capture.agent.clone()).collect();
     agents.dedup();
-    let mut broken = Vec::new();
-    for agent in agents {
-        let mut facts = facts::of(agent);
-        for capture in captures.iter().filter(|capture| capture.agent == agent) {
-            match facts.remove(&capture.name) {
-                Some(facts) => broken.extend(facts.broken(capture)),
-                None => broken.push(format!("{}: no facts", named(capture))),
-            }
-        }
-        broken.extend(facts.keys().map(|name| format!("{agent}/{name}: facts without a capture")));
-    }
-    assert!(broken.is_empty(), "{} claims are broken\n{}", broken.len(), broken.join("\n"));
+    let names: Vec<(String, String)> =
+        captures.iter().map(|capture| (capture.agent.clone(), capture.name.clone())).collect();
+    let mut trials: Vec<Trial> =
+        captures.into_iter().map(|capture| Trial::test(named(&capture), move || check(&capture))).collect();
+    // Facts that nothing checks would be forgotten.
+    trials.extend(agents.into_iter().map(|agent| {
+        let known: Vec<String> = names.iter().filter(|(of, _)| *of == agent).map(|(_, name)| name.clone()).collect();
+        Trial::test(format!("{agent}/facts.json"), move || {
+            let unused: Vec<String> = facts::of(&agent).into_keys().filter(|name| !known.contains(name)).collect();
+            if unused.is_empty() { Ok(()) } else { Err(format!("facts without a capture: {unused:?}").into()) }
+        })
+    }));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// One capture gives the same events as ever, has one terminal event and no open tool, and fits its facts.
+fn check(capture: &Capture) -> Result<(), Failed> {
+    let events = capture.events();
+    let mut settings = insta::Settings::clone_current();
+    let path = format!("transcripts/snapshots/{}/{}", capture.agent, capture.version);
+    settings.set_snapshot_path(capture::root().parent().unwrap().join(path));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(capture.name.as_str(), shown(&events)));
+    let summary = Summary::of(&events);
+    assert_eq!(summary.ends.len(), 1, "terminal events");
+    let count = |wanted: fn(&Event) -> bool| events.iter().filter(|event| wanted(event)).count();
+    let starts = count(|event| matches!(event, Event::ToolStart { .. }));
+    let ends = count(|event| matches!(event, Event::ToolEnd { .. }));
+    assert_eq!(starts, ends, "tools that started, and that ended");
+    let facts = facts::of(&capture.agent).remove(&capture.name).ok_or("no facts in facts.json")?;
+    let broken = facts.broken(capture);
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("\n").into()) }
 }
 
 fn named(capture: &Capture) -> String {

@@ -67,7 +67,8 @@ impl Bench {
         let directory = self.place.join(name);
         fs::create_dir_all(&directory)?;
         let mut command = Command::new(&self.ralph);
-        command.args(words).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(words).env("RALPH_STATE_DIR", directory.join("state"));
+        command.current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command)
     }
 
@@ -141,7 +142,7 @@ impl Bench {
             baseline: format!("`cat`: {:.0} MB/s, {:.1} s CPU", cat.rate(bytes), cat.cpu.as_secs_f64()),
         }];
         let replay = cost(&mut self.run("large", &["replay", "--output", "json"])?)?;
-        let cat = cost(&mut self.shell("cat large/.ralph/runs/*/journal.jsonl | cat"))?;
+        let cat = cost(&mut self.shell("cat large/state/projects/*/runs/*/journal.jsonl | cat"))?;
         figures.push(Figure {
             what: "`ralph replay --output json` of that run".to_owned(),
             ralph: format!("{:.1} s, peak {}", replay.wall.as_secs_f64(), mib(replay.peak)),
@@ -169,6 +170,7 @@ impl Bench {
         fs::create_dir_all(&directory)?;
         let mut command = Command::new(&self.ralph);
         command.args(["run", "do it", "-n", "1", "--completion", "x", "--output", "json"]).args(words);
+        command.env("RALPH_STATE_DIR", directory.join("state"));
         command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let begun = Instant::now();
         finish_any(command.spawn()?, begun)

@@ -63,7 +63,7 @@ impl Bench {
     /// A program on a terminal, from its first screen on.
     fn idle(&self, directory: &Path, program: &Path, words: &[&str], shows: &str) -> io::Result<Idle> {
         let mut command = fake_terminal::command(program);
-        command.args(words).current_dir(directory);
+        command.args(words).env("RALPH_STATE_DIR", directory.join("state")).current_dir(directory);
         let terminal = Program::start(command, Size::new(120, 40))?;
         if !terminal.until(PATIENCE, |text| text.contains(shows)) {
             return Err(io::Error::other(format!(
@@ -85,7 +85,9 @@ impl Bench {
 /// The journal of the only run.
 pub fn journal(directory: &Path) -> io::Result<String> {
     let found = |path: PathBuf| path.join("journal.jsonl").exists().then(|| path.join("journal.jsonl"));
-    let journal = fs::read_dir(directory.join(".ralph/runs"))?.flatten().find_map(|entry| found(entry.path()));
+    let projects = fs::read_dir(directory.join("state/projects"))?.flatten();
+    let runs = projects.filter_map(|project| fs::read_dir(project.path().join("runs")).ok()).flatten().flatten();
+    let journal = runs.into_iter().find_map(|entry| found(entry.path()));
     Ok(journal.ok_or_else(|| io::Error::other("no journal"))?.to_string_lossy().into_owned())
 }
 

@@ -79,7 +79,7 @@ fn capture(
     options.overrides.extra_args = cli.extra_args(denied);
     options.overrides.environment = denied.iter().flat_map(|denied| denied.env.clone()).collect();
     let program = installed.programs.join(&cli.agent).into();
-    let agent = Agent { definition, options, program, leading: Vec::new(), foreign: None };
+    let agent = Agent { definition, options, program, leading: Vec::new(), plugin: None };
     let turn = Turn::new(PROMPT, &place.work);
     let mut call = agent.invocation(&turn).map_err(|error| Problem::Wrong(error.message))?;
     call.env.remove.push("*".to_owned());

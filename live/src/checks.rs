@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use serde_json::Value;
 
 use crate::clis::Cli;
+use crate::place::only_run;
 use crate::scenario::{Scenario, Seen};
 use crate::trial::Observed;
 
@@ -76,9 +77,7 @@ fn has(kind: Seen, scenario: &Scenario, records: &[Value]) -> bool {
 
 /// The journal on disk: from the first record to the last, without a gap, and as it was printed.
 fn incomplete(seen: &Observed) -> Option<String> {
-    let runs = seen.workspace.join(".ralph/runs");
-    let run = std::fs::read_dir(&runs).ok()?.flatten().map(|entry| entry.path()).find(|path| path.is_dir());
-    let Some(run) = run else { return Some("no journal".to_owned()) };
+    let Some(run) = only_run(&seen.home) else { return Some("no journal".to_owned()) };
     let text = std::fs::read_to_string(run.join("journal.jsonl")).unwrap_or_default();
     let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
     let gap = records.iter().zip(0_u64..).find(|(record, seq)| record["seq"] != *seq);

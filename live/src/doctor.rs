@@ -7,12 +7,15 @@ use serde_json::Value;
 
 use crate::clis::Cli;
 use crate::install::{Version, install};
+use crate::place::Place;
 use crate::stage::{Problem, Stage, said};
 
 /// Installs, looks, compares.
 pub fn run(clis: &[Cli], version: Version) -> Result<(), Problem> {
     let stage = Stage::open()?;
     let ralph = Stage::ralph()?;
+    // A repository of its own: ralph starts no program of the repository it is in, and `target/` is inside ours.
+    let place = Place::fresh(&stage, "doctor")?;
     let mut wrong = Vec::new();
     for cli in clis {
         let installed = install(&stage, cli, version)?;
@@ -20,7 +23,7 @@ pub fn run(clis: &[Cli], version: Version) -> Result<(), Problem> {
             let call = Invocation {
                 args: words.iter().map(Into::into).collect(),
                 env: stage.environment(&installed.programs),
-                ..Invocation::new(&ralph, stage.place.join("work"))
+                ..Invocation::new(&ralph, &place.work)
             };
             let text = said(call, Duration::from_secs(120)).map_err(Problem::Wrong)?;
             serde_json::from_str(&text).map_err(|error| Problem::Wrong(format!("`ralph {}`: {error}", words.join(" "))))

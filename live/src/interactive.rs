@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::clis::{Cli, Interactive};
 use crate::install::{Installed, Version, install};
 use crate::place::Place;
+use crate::place::only_run;
 use crate::stage::{Problem, Stage};
 use crate::{processes, trial};
 
@@ -88,7 +89,7 @@ fn play(
     if !left.is_empty() {
         wrong.push(format!("left behind: {}", left.join(", ")));
     }
-    wrong.extend(unrecorded(&place.work));
+    wrong.extend(unrecorded(&place.home));
     Ok(wrong)
 }
 
@@ -137,9 +138,8 @@ fn sit_at(terminal: &mut Program, interactive: &Interactive, server: &Server) ->
 }
 
 /// The journal of the only run: the answer in the agent's words, an iteration that ended well, and the end.
-fn unrecorded(work: &Path) -> Vec<String> {
-    let run = std::fs::read_dir(work.join(".ralph/runs")).into_iter().flatten().flatten().map(|entry| entry.path());
-    let Some(run) = run.into_iter().find(|path| path.is_dir()) else { return vec!["no journal".to_owned()] };
+fn unrecorded(home: &Path) -> Vec<String> {
+    let Some(run) = only_run(home) else { return vec!["no journal".to_owned()] };
     let text = std::fs::read_to_string(run.join("journal.jsonl")).unwrap_or_default();
     let records: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let fact = |kind: &str| records.iter().map(|record| &record["meta"]).find(|meta| meta["kind"] == kind);
@@ -151,7 +151,7 @@ fn unrecorded(work: &Path) -> Vec<String> {
     if !said {
         wrong.push("the answer is not in the journal".to_owned());
     }
-    if fact("iteration_end").is_none_or(|end| end["success"] != true) {
+    if fact("iteration_end").is_none_or(|end| end["outcome"] != "ok") {
         wrong.push(format!("the iteration did not end well: {:?}", fact("iteration_end")));
     }
     if fact("run_end").is_none() {

@@ -1,7 +1,7 @@
 //! A fresh repository and a fresh home for one run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
@@ -48,4 +48,10 @@ impl Place {
             json!({"adapters": {cli.agent.as_str(): {"extra_args": args, "env": env.cloned().unwrap_or_default()}}});
         std::fs::write(self.work.join("ralph.yml"), adapters.to_string())
     }
+}
+
+/// The directory of the only run of a fresh home.
+pub fn only_run(home: &Path) -> Option<PathBuf> {
+    let inside = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    inside(home.join(".local/state/ralph/projects")).flat_map(|project| inside(project.join("runs"))).next()
 }

@@ -31,7 +31,7 @@ pub fn run(clis: &[Cli]) -> Result<(), Problem> {
     let place = Place::fresh(&stage, "sdk-demo")?;
     let environment = vec![("PATH".to_owned(), Stage::path(Path::new("/usr/bin")).to_string_lossy().into_owned())];
     let messages = ask(&python, &link(&stage, &ralph, "demo")?, &place, environment)?;
-    wrong.extend(faults("demo", &messages, "mended"));
+    wrong.extend(faults("demo", &messages, "fixed"));
     for cli in clis {
         let installed = install(&stage, cli, Version::Pinned)?;
         let place = Place::fresh(&stage, &format!("sdk-{}", cli.agent))?;

@@ -37,9 +37,7 @@ impl Stage {
         let target =
             own.parent().and_then(Path::parent).ok_or_else(|| Problem::Wrong("no target directory".to_owned()))?;
         let place = target.join("live");
-        for name in ["home", "work"] {
-            std::fs::create_dir_all(place.join(name))?;
-        }
+        std::fs::create_dir_all(place.join("home"))?;
         Ok(Self { place })
     }
 

@@ -24,6 +24,8 @@ use crate::stage::Stage;
 pub struct Observed {
     /// The workspace.
     pub workspace: PathBuf,
+    /// The home.
+    pub home: PathBuf,
     /// How ralph ended; none when it had to be ended.
     pub exit: Option<ExitStatus>,
     /// How long it took.
@@ -73,7 +75,16 @@ pub fn play(
     let left = processes::left(&mark, Duration::from_millis(500));
     let complaint = std::fs::read_to_string(place.home.join("stderr")).unwrap_or_default();
     let (exit, records) = watched;
-    Ok(Observed { workspace: place.work, exit, took, records, complaint, left, exchanges: server.exchanges() })
+    Ok(Observed {
+        workspace: place.work,
+        home: place.home,
+        exit,
+        took,
+        records,
+        complaint,
+        left,
+        exchanges: server.exchanges(),
+    })
 }
 
 /// `ralph run` with a CLI that is led to the model at `base`, and its records on standard output.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::definition::{self, Definition};
 use crate::error::{UserError, io_reason};
 use crate::nearest::nearest;
+use crate::user_file;
 use crate::yaml;
 
 /// The built-in files, in the order in which `auto` looks for them.
@@ -65,6 +66,8 @@ pub struct Catalog {
     entries: Vec<Entry>,
     broken: Vec<Broken>,
     doubles: Vec<String>,
+    /// Files of other users.
+    ignored: Vec<String>,
 }
 
 impl Catalog {
@@ -74,15 +77,15 @@ impl Catalog {
             .iter()
             .map(|(name, text)| Ok(Entry { definition: definition::read(name, text)?, source: Source::BuiltIn }));
         let entries = entries.collect::<Result<_, UserError>>()?;
-        Ok(Self { entries, broken: Vec::new(), doubles: Vec::new() })
+        Ok(Self { entries, broken: Vec::new(), doubles: Vec::new(), ignored: Vec::new() })
     }
 
     /// The built-in agents; then those of the user; then those beside the configuration, of each parent directory and
     /// of the workspace, so that the nearest wins. `dialects` are the words that `dialect` may be.
     pub fn load(workspace: &Path, beside: Option<&Path>, dialects: &[&str]) -> Result<Self, UserError> {
         let mut catalog = Self::built_in()?;
-        let mut places: Vec<&Path> = workspace.ancestors().collect();
-        places.extend(beside.filter(|place| !places.contains(place)));
+        let mut places: Vec<PathBuf> = user_file::own_ancestors(workspace).collect();
+        places.extend(beside.map(Path::to_owned).filter(|place| !places.contains(place)));
         let projects = places.into_iter().rev().map(|place| place.join(".ralph").join("agents"));
         for directory in user_directory().into_iter().chain(projects) {
             catalog.add(&directory, dialects);
@@ -100,6 +103,10 @@ impl Catalog {
         paths.sort();
         let mut here: Vec<(String, PathBuf)> = Vec::new();
         for path in paths {
+            if let Err(reason) = user_file::usable(&path) {
+                self.ignored.push(reason);
+                continue;
+            }
             let name = path.display().to_string();
             let text = text(&path);
             let definition = text.clone().and_then(|text| {
@@ -142,7 +149,7 @@ impl Catalog {
             let reason = reason.trim_start_matches(&format!("`{}`: ", path.display()));
             format!("agent `{id}` is left out: `{}` cannot be used: {reason}", path.display())
         });
-        broken.chain(self.doubles.iter().cloned()).collect()
+        broken.chain(self.doubles.iter().chain(&self.ignored).cloned()).collect()
     }
 
     /// All of them.
@@ -187,6 +194,11 @@ fn user_directory() -> Option<PathBuf> {
     Some(config.join("ralph").join("agents"))
 }
 
+/// True for an agent file of the user, which no repository can change.
+pub(crate) fn is_users(path: &Path) -> bool {
+    user_directory().is_some_and(|directory| path.starts_with(directory))
+}
+
 /// What a file is about when it does not say so itself.
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
@@ -206,11 +218,7 @@ fn check_dialect(definition: &Definition, name: &str, dialects: &[&str]) -> Resu
 
 fn text(path: &Path) -> Result<String, UserError> {
     let problem = |what: &str| UserError::usage(format!("cannot read the agent file `{}`: {what}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| problem(&io_reason(&error)))?;
-    if metadata.len() > LARGEST {
-        return Err(problem(&format!("it has {} bytes, more than an agent file can have", metadata.len())));
-    }
-    let bytes = std::fs::read(path).map_err(|error| problem(&io_reason(&error)))?;
+    let bytes = user_file::read(path, LARGEST).map_err(|error| problem(&io_reason(&error)))?;
     String::from_utf8(bytes).map_err(|_| problem("it is not UTF-8"))
 }
 

@@ -10,7 +10,7 @@ pub fn custom(argv: &[String], prompt: PromptForm, options: Options) -> Result<A
         return Err(no_command());
     };
     let definition = Definition { prompt, ..definition::of_command(program) };
-    Ok(Agent { program: program.into(), leading: args.to_vec(), definition, options, foreign: None })
+    Ok(Agent { program: program.into(), leading: args.to_vec(), definition, options, plugin: None })
 }
 
 /// Nobody said which command.

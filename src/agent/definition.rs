@@ -38,6 +38,10 @@ pub struct Definition {
     pub auth: Auth,
     /// What it prints: the name of a dialect.
     pub dialect: String,
+    /// How its own error lines begin, where it prints plain text. Other lines of a failed agent may be words of a program
+    /// that it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
     /// What stands on its command line.
     #[serde(default)]
     pub arguments: Arguments,
@@ -357,6 +361,7 @@ pub fn of_command(program: &str) -> Definition {
         install: Install::default(),
         auth: Auth::default(),
         dialect: "plain".to_owned(),
+        errors: Vec::new(),
         arguments: Arguments::default(),
         prompt: PromptForm::default(),
         large_prompt: None,

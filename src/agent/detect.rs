@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::definition::{Definition, THIS_PROGRAM};
-use super::question::{Answer, PATIENCE, ask, call};
+use super::question::{Answer, PATIENCE, ask, call, outside};
 use super::{Agent, Options};
 use crate::error::UserError;
 use crate::process::{self, Exit, Invocation, StartError};
@@ -29,6 +29,24 @@ pub struct Probe {
     pub state: State,
 }
 
+/// An agent that is looked for.
+pub(crate) struct Question {
+    pub(crate) definition: Definition,
+    pub(crate) options: Options,
+    pub(crate) start: Start,
+}
+
+/// Whether the program of an agent is started to learn more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// A run needs it: as the run would start it.
+    InWorkspace,
+    /// A command only looks: outside of the workspace.
+    Outside,
+    /// The repository says what would run, and a command only looks.
+    No,
+}
+
 /// How an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
@@ -41,6 +59,8 @@ pub enum State {
     Missing,
     /// It is there and cannot be used; why.
     Broken(String),
+    /// It is there, and was not started.
+    NotExamined,
 }
 
 /// Whether a login was seen.
@@ -91,7 +111,7 @@ pub fn locate(definition: &Definition, options: Options, workspace: &Path) -> (A
             options: options.clone(),
             program,
             leading: leading.to_vec(),
-            foreign: None,
+            plugin: None,
         };
         let found = process::check(&version_call(&agent, workspace));
         match (&found, &first) {
@@ -107,7 +127,7 @@ pub fn locate(definition: &Definition, options: Options, workspace: &Path) -> (A
         let program = definition.id.clone().into();
         let error = StartError::NotFound { program, nearest: Vec::new() };
         let program = definition.id.clone().into();
-        (Agent { definition: definition.clone(), options, program, leading: Vec::new(), foreign: None }, Err(error))
+        (Agent { definition: definition.clone(), options, program, leading: Vec::new(), plugin: None }, Err(error))
     })
 }
 
@@ -116,14 +136,21 @@ fn version_call(agent: &Agent, workspace: &Path) -> Invocation {
 }
 
 /// Asks one agent for its version.
-async fn probe(definition: Definition, options: Options, workspace: PathBuf, patience: Duration) -> Probe {
+async fn probe(question: Question, workspace: PathBuf, patience: Duration) -> Probe {
+    let Question { definition, options, start } = question;
     let (agent, found) = locate(&definition, options, &workspace);
     let path = match found {
         Ok(path) => path,
         Err(StartError::NotFound { .. }) => return Probe { path: None, state: State::Missing },
         Err(error) => return Probe { path: None, state: State::Broken(error.to_string()) },
     };
-    let state = match ask(version_call(&agent, &workspace), patience).await {
+    let call = version_call(&agent, &workspace);
+    let call = match start {
+        Start::InWorkspace => call,
+        Start::Outside => outside(call, &path, &workspace),
+        Start::No => return Probe { path: Some(path), state: State::NotExamined },
+    };
+    let state = match ask(call, patience).await {
         Answer::Silent => State::Broken(format!("it did not say its version within {} s", patience.as_secs())),
         Answer::Unstartable(reason) => State::Broken(reason),
         // Some say it on standard error.
@@ -151,17 +178,17 @@ fn version(said: &[u8]) -> Option<String> {
 
 /// Asks all of them at the same time; the answers come in the order of the questions. `told` hears who is waited for,
 /// once, when it takes long.
-pub async fn probe_all(agents: Vec<(Definition, Options)>, workspace: &Path, told: impl FnOnce(&[&str])) -> Vec<Probe> {
+pub(crate) async fn probe_all(agents: Vec<Question>, workspace: &Path, told: impl FnOnce(&[&str])) -> Vec<Probe> {
     let mut probes = Probes::start(agents, workspace, PATIENCE);
     let mut told = Some(told);
     while probes.next(&mut told).await {}
     probes.answers.into_iter().flatten().collect()
 }
 
-/// The first, in the order of the questions, that is installed. Nobody is waited for longer than that needs. When there
+/// The first, in the order of the questions, that is installed, or may be. Nobody is waited for longer than that needs. When there
 /// is none, all answers; else the answers up to it.
-pub async fn first(
-    agents: Vec<(Definition, Options)>,
+pub(crate) async fn first(
+    agents: Vec<Question>,
     workspace: &Path,
     told: impl FnOnce(&[&str]),
 ) -> Result<(usize, Vec<Probe>), Vec<Probe>> {
@@ -169,7 +196,9 @@ pub async fn first(
     let mut told = Some(told);
     loop {
         let known = probes.answers.iter().map_while(Option::as_ref);
-        if let Some(index) = known.into_iter().position(|probe| matches!(probe.state, State::Installed { .. })) {
+        if let Some(index) =
+            known.into_iter().position(|probe| matches!(probe.state, State::Installed { .. } | State::NotExamined))
+        {
             // The other probes are ended with the set.
             return Ok((index, probes.answers.into_iter().map_while(|answer| answer).collect()));
         }
@@ -188,13 +217,13 @@ struct Probes {
 }
 
 impl Probes {
-    fn start(agents: Vec<(Definition, Options)>, workspace: &Path, patience: Duration) -> Self {
+    fn start(agents: Vec<Question>, workspace: &Path, patience: Duration) -> Self {
         let answers = vec![None; agents.len()];
-        let names = agents.iter().map(|(definition, _)| definition.id.clone()).collect();
+        let names = agents.iter().map(|question| question.definition.id.clone()).collect();
         let mut tasks = JoinSet::new();
-        for (index, (definition, options)) in agents.into_iter().enumerate() {
+        for (index, question) in agents.into_iter().enumerate() {
             let workspace = workspace.to_owned();
-            tasks.spawn(async move { (index, probe(definition, options, workspace, patience).await) });
+            tasks.spawn(async move { (index, probe(question, workspace, patience).await) });
         }
         Self { tasks, names, answers, since: Instant::now() }
     }

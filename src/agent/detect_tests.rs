@@ -12,19 +12,20 @@ impl Machine {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn program(&self, name: &str, body: &str) -> (Definition, Options) {
+    fn program(&self, name: &str, body: &str) -> Question {
         let path = self.0.path().join(name);
         std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         self.definition(name)
     }
 
-    fn definition(&self, name: &str) -> (Definition, Options) {
+    fn definition(&self, name: &str) -> Question {
         let path = self.0.path().join(name).display().to_string();
-        (Definition { id: name.to_owned(), ..of_command(&path) }, Options::default())
+        let definition = Definition { id: name.to_owned(), ..of_command(&path) };
+        Question { definition, options: Options::default(), start: Start::InWorkspace }
     }
 
-    fn states(&self, agents: Vec<(Definition, Options)>, patience: Duration) -> Vec<State> {
+    fn states(&self, agents: Vec<Question>, patience: Duration) -> Vec<State> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let mut probes = Probes::start(agents, self.0.path(), patience);
             while probes.next(&mut None::<fn(&[&str])>).await {}
@@ -32,7 +33,7 @@ impl Machine {
         })
     }
 
-    fn first(&self, agents: Vec<(Definition, Options)>) -> Result<usize, Vec<Probe>> {
+    fn first(&self, agents: Vec<Question>) -> Result<usize, Vec<Probe>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(first(agents, self.0.path(), |_| ())).map(|(index, _)| index)
     }
@@ -132,7 +133,7 @@ fn nobody_is_waited_for_who_comes_after_the_first() {
 #[test]
 fn a_candidate_that_is_there_wins_over_an_earlier_one_that_is_not() {
     let machine = Machine::new();
-    let (mut definition, options) = machine.program("second", "echo 1.0");
+    let Question { mut definition, options, .. } = machine.program("second", "echo 1.0");
     definition.commands.insert(0, "no-such-program-anywhere".to_owned());
     let (agent, found) = locate(&definition, options, machine.0.path());
     assert_eq!(found.unwrap(), machine.0.path().join("second"));
@@ -142,7 +143,7 @@ fn a_candidate_that_is_there_wins_over_an_earlier_one_that_is_not() {
 #[test]
 fn of_several_names_that_are_not_there_the_first_is_told() {
     let machine = Machine::new();
-    let (mut definition, options) = machine.definition("agent");
+    let Question { mut definition, options, .. } = machine.definition("agent");
     definition.commands = vec!["no-such-first".to_owned(), "no-such-second".to_owned()];
     let (agent, found) = locate(&definition, options, machine.0.path());
     assert!(found.is_err());
@@ -153,7 +154,7 @@ fn of_several_names_that_are_not_there_the_first_is_told() {
 fn a_login_is_seen_by_a_file_that_holds_something() {
     let machine = Machine::new();
     let file = machine.0.path().join("auth.json");
-    let (mut definition, _) = machine.definition("agent");
+    let Question { mut definition, .. } = machine.definition("agent");
     definition.auth.files = vec![file.display().to_string()];
     assert_eq!(auth(&definition), Auth::Unknown);
     std::fs::write(&file, "{}").unwrap();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::Agent;
 use super::definition::Definition;
-use super::question::{Answer, ask, call};
+use super::detect::Start;
+use super::question::{Answer, ask, call, outside};
 
 /// What a program's help says about the flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +23,19 @@ pub enum Flags {
 }
 
 /// Asks an agent for its help and looks for the flags.
-pub async fn flags(agent: &Agent, workspace: &Path, patience: Duration) -> Flags {
+pub(crate) async fn flags(agent: &Agent, program: &Path, start: Start, workspace: &Path, patience: Duration) -> Flags {
     let wanted = wanted(&agent.definition);
     let words = &agent.definition.help.args;
     if wanted.is_empty() || words.is_empty() {
         return Flags::None;
     }
-    match ask(call(agent, words, workspace), patience).await {
+    let call = call(agent, words, workspace);
+    let call = match start {
+        Start::InWorkspace => call,
+        Start::Outside => outside(call, program, workspace),
+        Start::No => return Flags::None,
+    };
+    match ask(call, patience).await {
         Answer::Silent => Flags::NoHelp(format!("it did not show its help within {} s", patience.as_secs())),
         Answer::Unstartable(reason) => Flags::NoHelp(reason),
         // Some print it on standard error, some with another exit code than 0.

@@ -5,7 +5,7 @@ use crate::agent::{Options, Overrides};
 fn agent(change: impl FnOnce(&mut Definition), options: Options) -> Agent {
     let mut definition = of_command("agent");
     change(&mut definition);
-    Agent { definition, options, program: "agent".into(), leading: Vec::new(), foreign: None }
+    Agent { definition, options, program: "agent".into(), leading: Vec::new(), plugin: None }
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -2,33 +2,31 @@
 //!
 //! This room knows nothing of what an agent prints. It starts nothing but probes: `agent --version`.
 
-pub mod bridge;
 mod catalog;
-pub mod conformance;
 mod custom;
 pub mod definition;
 mod detect;
-pub mod driver;
-pub mod foreign;
 mod help;
 mod invocation;
-pub mod jq;
-pub mod jq_service;
+mod plugin_file;
 mod question;
 pub mod schema;
-pub mod script;
 mod version;
 
 use std::ffi::OsString;
 
+pub(crate) use catalog::is_users;
 pub use catalog::{Catalog, Entry, Source};
 pub use custom::custom;
 pub use definition::{By, Definition, PromptForm};
-pub use detect::{Auth, Probe, State, auth, first, locate, not_installed, probe_all};
-pub use foreign::{Contract, Foreign, Live};
-pub use help::{Flags, flags};
+pub use detect::{Auth, Probe, State, auth, locate, not_installed};
+pub(crate) use detect::{Question, Start, first, probe_all};
+pub use help::Flags;
+pub(crate) use help::flags;
 pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn, Way};
+pub use plugin_file::{Contract, Live, PluginFile};
 pub use question::{Answer, PATIENCE, ask};
+pub(crate) use question::{found_inside, is_inside};
 pub use version::Known;
 
 /// An agent that can be run: what its file says, what the user says, and the program.
@@ -43,7 +41,7 @@ pub struct Agent {
     /// What stands before all other arguments, as in `npx PACKAGE`.
     pub leading: Vec<String>,
     /// The bash file that it is, when it is one.
-    pub foreign: Option<Foreign>,
+    pub plugin: Option<PluginFile>,
 }
 
 /// What the user wants of an agent.

@@ -2,7 +2,7 @@
 //!
 //! It must never wait for a program that waits.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Agent, Turn};
@@ -42,6 +42,36 @@ pub fn call(agent: &Agent, words: &[String], workspace: &Path) -> Invocation {
         stop: vec![StopStep { signal: UnixSignal::Term, grace: Duration::from_millis(300) }],
         ..Invocation::new(&agent.program, workspace)
     }
+}
+
+/// The same call for a command that only looks: nothing in the workspace decides what runs, neither by `PATH` nor by the
+/// directory that a program starts in.
+pub(super) fn outside(call: Invocation, program: &Path, workspace: &Path) -> Invocation {
+    let path = call.env.value("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path);
+    let others = directories.filter(|directory| directory.is_absolute() && !is_inside(directory, workspace));
+    let path = std::env::join_paths(others).unwrap_or_default();
+    let mut env = call.env;
+    env.set.push(("PATH".into(), path));
+    Invocation { program: program.into(), cwd: "/".into(), env, ..call }
+}
+
+/// True for a path in the workspace or in the repository around it, by its name or by where it leads.
+pub(crate) fn is_inside(path: &Path, workspace: &Path) -> bool {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let around = workspace.ancestors().take_while(|place| home.as_deref() != Some(*place));
+    let top = around.into_iter().find(|place| place.join(".git").exists()).unwrap_or(workspace);
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let parent = path.parent().map(real);
+    path.starts_with(workspace)
+        || real(path).starts_with(real(top))
+        || parent.is_some_and(|parent| parent.starts_with(real(top)))
+}
+
+/// The program of a command, where it is in the workspace.
+pub(crate) fn found_inside(program: &str, workspace: &Path) -> Option<PathBuf> {
+    let found = process::check(&Invocation::new(program, workspace)).ok()?;
+    is_inside(&found, workspace).then_some(found)
 }
 
 /// Starts it and hears what it says.

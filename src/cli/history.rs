@@ -9,6 +9,10 @@ use super::{Looks, Output, ViewLooks};
 /// `ralph runs`.
 #[derive(Debug, Args)]
 pub struct Runs {
+    /// Show the runs of all projects, not only of this directory.
+    #[arg(short, long)]
+    pub all: bool,
+
     /// The most runs to show, newest first.
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
@@ -132,8 +136,8 @@ pub struct Diff {
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// Only this iteration, instead of the whole run.
-    #[arg(value_name = "N")]
+    /// Only this iteration [default: the net change of the whole run].
+    #[arg(short, long, value_name = "N")]
     pub iteration: Option<u32>,
 }
 
@@ -157,7 +161,7 @@ pub struct Stats {
 #[derive(Debug, Args)]
 #[command(after_help = CLEAN_EXAMPLES)]
 pub struct Clean {
-    /// Remove runs that ended longer ago than this, such as `30d` or `12h`.
+    /// Remove completed runs that ended longer ago than this, such as `30d` or `12h`.
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub older_than: Option<jiff::SignedDuration>,
 
@@ -169,9 +173,9 @@ pub struct Clean {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<u64>,
 
-    /// Also runs that did not come to an end, and could be resumed.
+    /// Also remove runs that could be resumed: interrupted, failed, limited or killed ones.
     #[arg(long)]
-    pub unfinished: bool,
+    pub all: bool,
 
     /// Show what would be removed; remove nothing.
     #[arg(long)]
@@ -286,6 +290,10 @@ pub struct Resume {
     #[arg(long, value_name = "USD", value_parser = super::dollars)]
     pub max_cost: Option<f64>,
 
+    /// Allow so many tokens in all, instead of what the run was started with.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+
     /// What to print: lines for people, or records as JSON lines.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
@@ -297,4 +305,11 @@ pub struct Resume {
     /// How it looks.
     #[command(flatten)]
     pub looks: ViewLooks,
+}
+
+/// `ralph path`.
+#[derive(Debug, Args)]
+pub struct Path {
+    /// The run: its id, or a part of it; the newest when left out.
+    pub id: Option<String>,
 }

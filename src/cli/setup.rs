@@ -20,6 +20,18 @@ pub struct Config {
     pub config: Option<PathBuf>,
 }
 
+/// `ralph notify`.
+#[derive(Debug, Args)]
+pub struct Notify {
+    /// Send one notification by every channel that `ralph.yml` configures.
+    #[arg(long, required = true)]
+    pub test: bool,
+
+    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
 /// The subcommands of `ralph config`.
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
@@ -42,6 +54,11 @@ pub struct Doctor {
     /// One agent, instead of all that are installed.
     #[arg(value_name = "AGENT")]
     pub agent: Option<String>,
+
+    /// Run the checks of drivers, agent scripts and agent files of this repository. Without it nothing of the repository
+    /// runs that you have not run here before.
+    #[arg(long)]
+    pub plugins: bool,
 
     /// Print JSON.
     #[arg(long)]

@@ -1,19 +1,21 @@
 //! `ralph agents`: what is installed, what `auto` would take, and how each agent is called.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::choose::{catalog, choose, options, passed_over, still_waiting};
 use super::plugins::{self, Plugin};
-use super::run::working_directory;
-use super::{runtime, warn};
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
+use crate::app::choose::{Purpose, catalog, choose, options, passed_over, question, still_waiting};
+use crate::app::repository::NOT_EXAMINED;
+use crate::app::warn;
+use crate::app::working_directory;
 use crate::cli::{Agents, AgentsAction, Show};
 use crate::config::{self, FileLayer, Layer, Setting, Settings};
 use crate::error::UserError;
 use crate::process;
+use crate::process::runtime;
+use crate::ui::out;
 use crate::ui::pretty;
 
 /// Runs `ralph agents` or one of its subcommands.
@@ -34,7 +36,8 @@ pub fn run(args: &Agents) -> Result<u8, UserError> {
         }
         None => {
             let rows = list(&catalog, &file, &workspace)?;
-            let plugins = plugins::all(&file.layer.clone().settle(), &workspace)?;
+            warn(plugins::ignored(&workspace));
+            let plugins = plugins::all(&file.layer.clone().settle(), &workspace);
             if args.json {
                 pretty(&Value::Array(rows.iter().map(Row::json).chain(plugins.iter().map(Plugin::json)).collect()))
             } else {
@@ -42,8 +45,8 @@ pub fn run(args: &Agents) -> Result<u8, UserError> {
             }
         }
     };
-    // Nobody may be left to read it.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    // The reader may be gone.
+    let _ = out::print(&text);
     Ok(code)
 }
 
@@ -63,10 +66,8 @@ enum Verdict {
 
 fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<Vec<Row<'a>>, UserError> {
     let settings = Layer::default().settle();
-    let questions = catalog.entries().iter().map(|entry| {
-        let adapter = file.adapter(&entry.definition.id);
-        (entry.definition.clone(), options(&settings, &adapter))
-    });
+    let entries = catalog.entries().iter();
+    let questions = entries.map(|entry| question(entry, &settings, file, workspace, Purpose::Look));
     process::protect(process::own_program());
     let probes = runtime()?.block_on(agent::probe_all(questions.collect(), workspace, still_waiting));
     let mut taken: Option<&str> = None;
@@ -75,8 +76,10 @@ fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<
             (Some(reason), ..) => Verdict::Left(reason),
             (None, State::Missing, _) => Verdict::Left("not installed".to_owned()),
             (None, State::Broken(reason), _) => Verdict::Left(reason.clone()),
-            (None, State::Installed { .. }, Some(first)) => Verdict::Left(format!("`{first}` comes first")),
-            (None, State::Installed { .. }, None) => {
+            (None, State::Installed { .. } | State::NotExamined, Some(first)) => {
+                Verdict::Left(format!("`{first}` comes first"))
+            }
+            (None, State::Installed { .. } | State::NotExamined, None) => {
                 taken = Some(&entry.definition.id);
                 Verdict::Taken
             }
@@ -93,6 +96,7 @@ impl Row<'_> {
             State::Installed { version: None } => "unknown".to_owned(),
             State::Broken(_) => "broken".to_owned(),
             State::Missing => "-".to_owned(),
+            State::NotExamined => "not examined".to_owned(),
         }
     }
 
@@ -108,7 +112,9 @@ impl Row<'_> {
         let definition = &self.entry.definition;
         let path = self.probe.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
         let auto = match &self.auto {
+            Verdict::Taken if self.probe.state == State::NotExamined => format!("taken; {NOT_EXAMINED}"),
             Verdict::Taken => "taken".to_owned(),
+            Verdict::Left(reason) if self.probe.state == State::NotExamined => format!("no: {reason}; {NOT_EXAMINED}"),
             Verdict::Left(reason) => format!("no: {reason}"),
         };
         [
@@ -127,7 +133,8 @@ impl Row<'_> {
         let (state, version, problem) = match &self.probe.state {
             State::Installed { version } => ("installed", version.as_deref(), None),
             State::Missing => ("missing", None, None),
-            State::Broken(reason) => ("broken", None, Some(reason)),
+            State::Broken(reason) => ("broken", None, Some(reason.as_str())),
+            State::NotExamined => ("not examined", None, Some(NOT_EXAMINED)),
         };
         let (taken, reason) = match &self.auto {
             Verdict::Taken => (true, None),
@@ -151,14 +158,21 @@ fn sessions(definition: &Definition) -> Vec<&'static str> {
 
 fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
     let head = ["AGENT", "VERSION", "DIALECT", "SESSIONS", "AUTH", "AUTO", "PATH"].map(str::to_owned);
-    let lines: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
+    let mut lines: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
+    let mut legend = LEGEND.to_owned();
+    if lines.iter().any(|cells| cells[5].contains(NOT_EXAMINED)) {
+        legend = format!("{legend}{NOT_EXAMINED}\n");
+        for cells in &mut lines {
+            cells[5] = cells[5].replace(NOT_EXAMINED, "not examined");
+        }
+    }
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..7).map(width).collect();
     let line = |cells: &[String; 7]| {
         let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    lines.iter().map(line).chain([LEGEND.to_owned()]).collect()
+    lines.iter().map(line).chain([legend]).collect()
 }
 
 /// What the short words of the table mean.
@@ -170,7 +184,7 @@ AUTH: whether a login was seen; unknown: none was, but it can also be in a keyri
 fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> Result<String, UserError> {
     let settings: Settings = Layer::default().over(file.layer.clone()).settle();
     let (agent, found, source) = if args.name == "custom" {
-        let agent = choose(&as_custom(settings), file, workspace)?.agent;
+        let agent = choose(&as_custom(settings), file, workspace, Purpose::Look)?.agent;
         let found = process::check(&agent.invocation(&Turn::new("", workspace))?);
         (agent, found, "`cli.command` in the configuration".to_owned())
     } else {

@@ -5,19 +5,26 @@
 mod arguments;
 
 use std::io::{Read as _, Write as _};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::choose::choose;
-use super::run::working_directory;
-use super::{runtime, warn};
+use tokio::sync::mpsc;
+
 use crate::agent::{Agent, Session, Turn};
+use crate::app::choose::{Purpose, choose};
+use crate::app::repository;
+use crate::app::warn;
+use crate::app::working_directory;
 use crate::config::{self, Layer, Origin, Setting};
 use crate::emit::claude::{Claude, Form, Tools};
 use crate::error::UserError;
-use crate::event::{Event, FailureClass, Known, Stream};
-use crate::process::{self, Clocks, Lines, Output, Process, StopReason};
+use crate::event::{Event, FailureClass, Known};
+use crate::process::{self, Clocks, Output, Process, StopReason, runtime};
+use crate::redact::Redactor;
 use crate::run::{Came, Interrupts, how_it_ended};
-use crate::transcript::{Context, Selected, auto, select};
+use crate::stream::OutputStream;
+use crate::transcript::{Context, Selected, select};
+use crate::ui::out::{self, Data};
 use arguments::{Arguments, Format, Input};
 
 /// The version of Claude Code whose format is written.
@@ -32,7 +39,7 @@ pub fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
         && ["-v", "--version"].contains(&only.as_str())
     {
         // Callers look whether Claude Code is new enough; the number is that of the format.
-        let _ = writeln!(std::io::stdout(), "{FORMAT_VERSION} (ralph {} as Claude Code)", env!("CARGO_PKG_VERSION"));
+        let _ = out::print(&format!("{FORMAT_VERSION} (ralph {} as Claude Code)\n", env!("CARGO_PKG_VERSION")));
         return Ok(0);
     }
     let arguments = Arguments::read(words);
@@ -47,12 +54,14 @@ pub fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
                 message.push('\n');
                 message.push_str(hint);
             }
+            Redactor::of_process().clean(&mut message);
             let class = FailureClass::Config;
             let known =
                 Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
             out.event(&known.into());
             out.event(&Known::TurnEnd { success: Some(false), reason: Some("not started".to_owned()) }.into());
             out.finish(Duration::ZERO, None);
+            out.writer.close_now();
             Err(error)
         }
     }
@@ -85,7 +94,8 @@ fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<(), UserEr
         below = Layer { model: None, effort: None, tools: None, transcript: None, ..below };
     }
     let settings = layer.over(below).settle();
-    let agent = choose(&settings, &file, &workspace)?.agent;
+    repository::consent(&settings, &file, &workspace)?;
+    let agent = choose(&settings, &file, &workspace, Purpose::Run)?.agent;
     let mut agent = with_what_it_takes(agent);
     if arguments.asks {
         agent.definition.arguments.approve.clear();
@@ -146,109 +156,175 @@ fn prompt(arguments: &Arguments, out: &mut Voice) -> Result<String, UserError> {
     Ok(words)
 }
 
-/// Reads the agent to its end. A Unix signal ends the whole tree at once.
+/// Reads the agent to its end. A Unix signal ends the whole tree at once, also while nobody reads what is written.
 async fn speak(mut process: Process, selected: &Selected, prompt: &str, out: &mut Voice) -> Result<(), UserError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
+    if matches!(selected, Selected::Command(_)) {
+        return Err(UserError::usage("`transcript: {command: …}` cannot be used by `as-claude`"));
+    }
     let context = Context { prompts: vec![prompt.to_owned()], ..Context::default() };
-    let mut adapter = match selected {
-        Selected::Dialect(dialect) => (dialect.adapter)(&context),
-        Selected::Auto(expected) => auto(expected, &context),
-        Selected::Command(_) => {
-            return Err(UserError::usage("`transcript: {command: …}` cannot be used by `as-claude`"));
-        }
-    };
-    let (mut stdout, mut stderr, mut events) = (Lines::default(), Lines::default(), Vec::new());
+    let mut stream = OutputStream::new(selected, &context, &Redactor::of_process());
+    let mut events = Vec::new();
+    let mut is_silent = false;
     let start = Instant::now();
     let ended = loop {
+        let (is_waiting, is_full) = (out.writer.is_waiting(), out.writer.is_full());
         tokio::select! {
             biased;
-            came = interrupts.next() => if let Came::Interrupt(interrupt, _) = came {
-                process.kill();
-                while !matches!(process.next().await, Output::Ended(_)) {}
-                process::die_by(interrupt.number());
-            },
-            output = process.next() => match output {
-                Output::Bytes { from: Stream::Stdout, bytes } => {
-                    stdout.push(bytes, |line| adapter.line(line, &mut events));
-                }
-                Output::Bytes { bytes, .. } => stderr.push(bytes, |line| adapter.stderr(line, &mut events)),
+            came = interrupts.next() => die(came, &mut process).await,
+            () = out.writer.write(), if is_waiting => {}
+            output = process.next(), if !is_full => match output {
+                // The raw bytes are nobody's here.
+                Output::Bytes { from, bytes } => drop(stream.push(from, bytes, &mut events)),
                 Output::Ended(ended) => break ended,
             },
-            () = tokio::time::sleep(KEEP_ALIVE) => out.keep_alive(),
+            () = tokio::time::sleep(KEEP_ALIVE), if !is_full => is_silent = true,
         }
-        if events.iter().any(|event| matches!(event, Event::Meta { meta } if meta.kind() == Some("turn_end"))) {
+        if std::mem::take(&mut is_silent) {
+            out.keep_alive();
+        }
+        if events.iter().any(|event| matches!(&**event, Event::Meta { meta } if meta.kind() == Some("turn_end"))) {
             process.turn_ended();
         }
         events.drain(..).for_each(|event| out.event(&event));
-        out.flush();
     };
-    stdout.finish(|line| adapter.line(line, &mut events));
-    stderr.finish(|line| adapter.stderr(line, &mut events));
-    adapter.end(Some(ended.exit), &mut events);
+    let mut stderr = Vec::new();
+    stream.end_bytes(&mut events, &mut stderr);
+    events.append(&mut stderr);
+    stream.finish(Some(ended.exit), &mut events);
     events.drain(..).for_each(|event| out.event(&event));
     let well = ended.exit.success() && matches!(ended.stopped, None | Some(StopReason::AfterEnd));
     let trouble = (!well).then(|| format!("the agent failed: {}", how_it_ended(&ended)));
     out.finish(start.elapsed(), trouble.as_deref());
-    Ok(())
+    let closed = out.writer.close();
+    tokio::pin!(closed);
+    loop {
+        tokio::select! {
+            biased;
+            came = interrupts.next() => die(came, &mut process).await,
+            () = &mut closed => return Ok(()),
+        }
+    }
+}
+
+/// Ends the agent, then ralph, as the Unix signal asks for.
+async fn die(came: Came, process: &mut Process) {
+    if let Came::Interrupt(interrupt, _) = came {
+        process.kill();
+        while !matches!(process.next().await, Output::Ended(_)) {}
+        process::die_by(interrupt.number());
+    }
+}
+
+/// Standard output, written by a thread of its own: a reader that stalls holds up nothing but the agent.
+struct Writer {
+    /// What was not handed to the thread yet.
+    bytes: Vec<u8>,
+    thread: Option<(mpsc::Sender<Vec<u8>>, JoinHandle<()>)>,
+}
+
+impl Writer {
+    /// The agent waits while more than this is unwritten.
+    const MOST: usize = 256 * 1024;
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() > Self::MOST
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    /// Hands everything to the thread as soon as that has room. Cancel-safe.
+    async fn write(&mut self) {
+        let (sender, _) = self.thread.get_or_insert_with(|| {
+            let (sender, mut receiver) = mpsc::channel::<Vec<u8>>(1);
+            let thread = std::thread::spawn(move || {
+                while let Some(bytes) = receiver.blocking_recv() {
+                    // A caller that has gone ends us by a signal, or lets the agent finish its work.
+                    let mut stdout = Data::on_stdout();
+                    let _ = stdout.write_all(&bytes).and_then(|()| stdout.flush());
+                }
+            });
+            (sender, thread)
+        });
+        match sender.reserve().await {
+            Ok(permit) => permit.send(std::mem::take(&mut self.bytes)),
+            Err(_) => self.bytes.clear(),
+        }
+    }
+
+    /// Waits until everything is written.
+    async fn close(&mut self) {
+        while self.is_waiting() {
+            self.write().await;
+        }
+        if let Some((sender, thread)) = self.thread.take() {
+            drop(sender);
+            while !thread.is_finished() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    /// The same where nothing else is to be done meanwhile.
+    fn close_now(&mut self) {
+        let mut stdout = Data::on_stdout();
+        let _ = stdout.write_all(&std::mem::take(&mut self.bytes)).and_then(|()| stdout.flush());
+    }
 }
 
 /// What the caller hears.
 struct Voice {
     claude: Option<Claude>,
     format: Format,
-    bytes: Vec<u8>,
+    writer: Writer,
 }
 
 impl Voice {
     fn new(arguments: &Arguments) -> Self {
         let tools = if arguments.text_only { Tools::Progress } else { Tools::Blocks };
         let form = Form { partial: arguments.partial, tools };
-        Self { claude: Some(Claude::new(form)), format: arguments.format, bytes: Vec::new() }
+        let writer = Writer { bytes: Vec::new(), thread: None };
+        Self { claude: Some(Claude::new(form)), format: arguments.format, writer }
     }
 
     fn event(&mut self, event: &Event) {
         if let Some(claude) = &mut self.claude {
-            claude.event(event, &mut self.bytes);
+            claude.event(event, &mut self.writer.bytes);
+        }
+        // Of all lines, the other formats have only the result.
+        if self.format != Format::StreamJson {
+            self.writer.bytes.clear();
         }
     }
 
     fn keep_alive(&mut self) {
-        if let Some(claude) = &mut self.claude {
-            claude.keep_alive(&mut self.bytes);
-        }
-        self.flush();
-    }
-
-    fn flush(&mut self) {
-        if self.format == Format::StreamJson {
-            let mut stdout = std::io::stdout().lock();
-            // A caller that has gone ends us by a signal, or lets the agent finish its work.
-            let _ = stdout.write_all(&self.bytes).and_then(|()| stdout.flush());
-            self.bytes.clear();
+        if let Some(claude) = self.claude.as_mut().filter(|_| self.format == Format::StreamJson) {
+            claude.keep_alive(&mut self.writer.bytes);
         }
     }
 
     fn finish(&mut self, took: Duration, trouble: Option<&str>) {
-        if self.format != Format::StreamJson {
-            self.bytes.clear();
-        }
         let Some(claude) = self.claude.take() else { return };
-        claude.finish(u64::try_from(took.as_millis()).unwrap_or(u64::MAX), trouble, &mut self.bytes);
-        match self.format {
-            Format::StreamJson => self.flush(),
-            Format::Json | Format::Text => {
-                let last = self.bytes.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
-                let text = match self.format {
-                    Format::Text => serde_json::from_slice::<serde_json::Value>(last)
-                        .ok()
-                        .and_then(|result| Some(result.get("result")?.as_str()?.to_owned()))
-                        .unwrap_or_default(),
-                    _ => String::from_utf8_lossy(last).into_owned(),
-                };
-                let _ = writeln!(std::io::stdout(), "{text}");
-            }
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        if self.format == Format::StreamJson {
+            claude.finish(took, trouble, &mut self.writer.bytes);
+            return;
         }
+        let mut lines = Vec::new();
+        claude.finish(took, trouble, &mut lines);
+        let last = lines.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+        let text = match self.format {
+            Format::Text => serde_json::from_slice::<serde_json::Value>(last)
+                .ok()
+                .and_then(|result| Some(result.get("result")?.as_str()?.to_owned()))
+                .unwrap_or_default(),
+            _ => String::from_utf8_lossy(last).into_owned(),
+        };
+        self.writer.bytes = text.into_bytes();
+        self.writer.bytes.push(b'\n');
     }
 
     /// The control protocol of Claude's own client: its greeting is answered, its first message is the prompt.
@@ -265,9 +341,9 @@ impl Voice {
                             "models": [], "account": {},
                         }},
                     });
-                    self.bytes.extend_from_slice(answer.to_string().as_bytes());
-                    self.bytes.push(b'\n');
-                    self.flush();
+                    self.writer.bytes.extend_from_slice(answer.to_string().as_bytes());
+                    self.writer.bytes.push(b'\n');
+                    self.writer.close_now();
                 }
                 Some("user") => return Ok(message_text(&value["message"]["content"])),
                 _ => {}

@@ -1,4 +1,4 @@
-//! `ralph completions`: the completions of a shell, with the names of the agents that are known here.
+//! `ralph completions`: the completions of a shell, with the names of the built-in agents.
 
 use std::io::Write as _;
 
@@ -6,19 +6,16 @@ use clap::builder::PossibleValuesParser;
 use clap::{CommandFactory as _, Id};
 use clap_complete::Shell;
 
-use super::choose;
-use super::run::working_directory;
 use crate::agent::Catalog;
 use crate::cli::{self, Cli, Completions};
-use crate::config::FileLayer;
 use crate::error::UserError;
 use crate::transcript;
+use crate::ui::out;
 
 /// Prints them.
 pub fn run(args: &Completions) -> Result<u8, UserError> {
-    let catalog = working_directory()
-        .and_then(|workspace| choose::catalog(&workspace, &FileLayer::default()))
-        .or_else(|_| Catalog::built_in())?;
+    // The script is sourced by a shell: no name from the repository may be in it.
+    let catalog = Catalog::built_in()?;
     let mut command = named(Cli::command(), &catalog);
     let shell = match args.shell {
         cli::Shell::Bash => Shell::Bash,
@@ -28,8 +25,8 @@ pub fn run(args: &Completions) -> Result<u8, UserError> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "ralph", &mut text);
     text.extend_from_slice(ids(&command, shell).as_bytes());
-    // Nobody may be left to read it.
-    let _ = std::io::stdout().write_all(&text);
+    // The reader may be gone.
+    let _ = out::stdout().write_all(&text);
     Ok(0)
 }
 

@@ -1,15 +1,15 @@
 //! `ralph config`: what holds here, and who says so.
 
-use std::io::Write as _;
-
 use serde_json::{Map, Value as Json, json};
 
-use super::run::working_directory;
-use super::warn;
+use crate::app::warn;
+use crate::app::working_directory;
 use crate::cli::{Config, ConfigAction};
 use crate::config::{self, Adapter, FileLayer, Layer, Origin, Settings};
 use crate::error::UserError;
 use crate::nearest::nearest;
+use crate::redact::Redactor;
+use crate::ui::out;
 
 /// Runs `ralph config` or `ralph config get`.
 pub fn run(args: &Config) -> Result<u8, UserError> {
@@ -29,8 +29,8 @@ pub fn run(args: &Config) -> Result<u8, UserError> {
         None if args.json => format!("{:#}\n", all(&settings, &file)),
         None => config::effective(&settings, &file.adapters),
     };
-    // Nobody may be left to read it.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    // The reader may be gone.
+    let _ = out::print(&Redactor::of_process().text(&text).unwrap_or(text));
     Ok(0)
 }
 

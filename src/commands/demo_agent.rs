@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::runtime;
 use crate::emit;
 use crate::error::UserError;
 use crate::event::{Event, Known, Status, Tag, TodoItem, TodoStatus, Usage};
+use crate::journal::store::is_id;
+use crate::process::runtime;
 use crate::process::{self, Clocks, Invocation, Output};
+use crate::ui::out;
 
 const GREET: &str = "#!/bin/sh\n# Greets whoever is named.\necho \"Helo, $1\"\n";
 const TEST: &str = r#"#!/bin/sh
@@ -70,19 +72,18 @@ fn number(name: &str) -> Option<u64> {
 
 /// A directory of the demo's own, so that nothing of the user's is touched.
 enum Scratch {
-    /// It belongs to the run, whose next iteration goes on in it.
+    /// It belongs to the run, whose next iteration continues in it. The last one removes it.
     OfRun(PathBuf),
-    /// Nobody will come back to it: it goes away with the demo.
+    /// No other iteration needs it, so it is removed when the demo ends.
     Own(PathBuf),
 }
 
 impl Scratch {
     fn find() -> Self {
-        match (std::env::var_os("RALPH_WORKSPACE"), std::env::var_os("RALPH_RUN_ID")) {
-            (Some(workspace), Some(run)) => {
-                Self::OfRun(Path::new(&workspace).join(".ralph/runs").join(run).join("demo"))
-            }
-            _ => Self::Own(std::env::temp_dir().join(format!("ralph-demo-{}", std::process::id()))),
+        let place = |name: &str| std::env::temp_dir().join(format!("ralph-demo-{name}"));
+        match std::env::var("RALPH_RUN_ID").ok().filter(|run| is_id(run)) {
+            Some(run) => Self::OfRun(place(&run)),
+            None => Self::Own(place(&std::process::id().to_string())),
         }
     }
 
@@ -120,6 +121,11 @@ impl Player {
     async fn play(mut self, iteration: u64) -> io::Result<()> {
         if iteration == 1 || !self.scratch.path().join("greet.sh").exists() {
             self.lay_out().await?;
+            // A later iteration finds the work of those before it.
+            let done = [("Helo", "Hello"), ("Hello, $1\"", "Hello, $1!\"")];
+            let done = done.iter().take(usize::try_from(iteration - 1).unwrap_or(0));
+            let script = done.fold(GREET.to_owned(), |script, (old, new)| script.replace(old, new));
+            std::fs::write(self.scratch.path().join("greet.sh"), script)?;
         }
         tell(&Known::Session { id: format!("demo-{iteration}") }.into())?;
         tell(&Known::Model { model: "demo".to_owned() }.into())?;
@@ -142,18 +148,18 @@ impl Player {
     async fn first(&mut self) -> io::Result<()> {
         self.think("The greeting is said to be wrong. First see what the script does and what the test expects,")
             .await?;
-        self.think("then mend one thing at a time.").await?;
+        self.think("then fix one thing at a time.").await?;
         Self::todo([TodoStatus::InProgress, TodoStatus::Pending, TodoStatus::Pending])?;
         self.shell("cat greet.sh").await?;
         self.shell("sh test.sh").await?;
         self.say("The test fails twice: `Helo` is misspelt, and the exclamation mark is missing.").await?;
         self.edit("Helo", "Hello").await?;
         Self::todo([TodoStatus::Done, TodoStatus::Pending, TodoStatus::Pending])?;
-        self.say("The spelling is mended. The exclamation mark comes next.").await
+        self.say("The spelling is fixed. The exclamation mark comes next.").await
     }
 
     async fn second(&mut self) -> io::Result<()> {
-        self.think("The spelling was mended in the last iteration. See what is left.").await?;
+        self.think("The spelling was fixed in the last iteration. See what is left.").await?;
         Self::todo([TodoStatus::Done, TodoStatus::InProgress, TodoStatus::Pending])?;
         self.shell("sh test.sh").await?;
         self.edit("Hello, $1\"", "Hello, $1!\"").await?;
@@ -165,11 +171,13 @@ impl Player {
         self.think("Both mistakes should be gone. Run the test, then commit.").await?;
         Self::todo([TodoStatus::Done, TodoStatus::Done, TodoStatus::InProgress])?;
         let passed = self.shell("sh test.sh").await?;
-        let committed = self.shell("git add -A && git commit -q -m 'Mend the greeting' && git log --oneline").await?;
+        let committed = self.shell("git add -A && git commit -q -m 'Fix the greeting' && git log --oneline").await?;
         Self::todo([TodoStatus::Done; 3])?;
         let marker = self.marker.clone();
         if passed {
             let change = if committed { "the change is committed" } else { "the change is not committed" };
+            // Nothing comes after this.
+            let _ = std::fs::remove_dir_all(self.scratch.path());
             self.say(&format!("All checks pass, and {change}.\n\n{marker}")).await
         } else {
             self.say("The test still fails.").await
@@ -178,7 +186,9 @@ impl Player {
 
     /// Makes the scratch repository.
     async fn lay_out(&self) -> io::Result<()> {
-        std::fs::create_dir_all(self.scratch.path())?;
+        // In a directory that others can write to: it must be new, and only ours.
+        let _ = std::fs::remove_dir_all(self.scratch.path());
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(self.scratch.path())?;
         std::fs::write(self.scratch.path().join("greet.sh"), GREET)?;
         std::fs::write(self.scratch.path().join("test.sh"), TEST)?;
         self.execute("git init -q . && git add -A && git commit -q -m 'A greeting'").await.map(|_| ())
@@ -193,7 +203,7 @@ impl Player {
     async fn say(&self, text: &str) -> io::Result<()> {
         for line in text.lines() {
             self.breathe().await;
-            let mut out = io::stdout().lock();
+            let mut out = out::stdout().lock();
             writeln!(out, "{line}")?;
             out.flush()?;
         }
@@ -201,7 +211,7 @@ impl Player {
     }
 
     fn todo(progress: [TodoStatus; 3]) -> io::Result<()> {
-        let texts = ["mend the spelling", "add the exclamation mark", "run the test and commit"];
+        let texts = ["fix the spelling", "add the exclamation mark", "run the test and commit"];
         let items = texts.iter().zip(progress);
         let items = items.map(|(text, status)| TodoItem { text: (*text).to_owned(), status }).collect();
         tell(&Known::Todo { items }.into())
@@ -276,7 +286,7 @@ impl Player {
 fn tell(event: &Event) -> io::Result<()> {
     let mut line = Vec::new();
     emit::rtf1(event, &mut line);
-    let mut out = io::stdout().lock();
+    let mut out = out::stdout().lock();
     out.write_all(&line)?;
     out.flush()
 }

@@ -1,15 +1,17 @@
-//! `ralph run --dry-run`: what would be run, with which prompt, settings and limits. It starts nothing.
+//! `ralph run --dry-run`: what would be run, with which prompt, settings and limits. It starts nothing of the repository,
+//! except a driver that this user has run here before.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::foreign;
-use super::planning::Planned;
 use crate::agent::Turn;
+use crate::app::planning::Planned;
+use crate::app::repository::NOT_EXAMINED;
 use crate::cli::Output;
 use crate::config::Row;
 use crate::error::UserError;
+use crate::plugin;
 use crate::plural::plural;
 use crate::process;
 use crate::run::{Worker, start_error};
@@ -19,13 +21,15 @@ pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
     let Planned { plan, settings, defined_by, why, .. } = planned;
     let (words, prompt) = plan.first_prompt()?;
     let Worker { agent, transcript, .. } = plan.chosen();
+    let examined = !plan.notices.iter().any(|notice| notice == NOT_EXAMINED);
     let turn = Turn::new(&prompt, &plan.workspace);
     let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let definition = &agent.definition;
     let source = defined_by.as_ref().map_or_else(|| "the command you gave".to_owned(), ToString::to_string);
-    let line = match &agent.foreign {
+    let line = match &agent.plugin {
         None => agent.shell_line(&turn)?,
-        Some(foreign) => foreign::command_line(agent, foreign, &words, &plan.workspace)?,
+        Some(file) if examined => plugin::settings::command_line(agent, file, &words, &plan.workspace)?,
+        Some(_) => NOT_EXAMINED.to_owned(),
     };
     let layer = settings.layer();
     let rows = layer.rows();
@@ -41,10 +45,14 @@ pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
         });
         return Ok(format!("{whole:#}\n"));
     }
+    let program_said = match agent.plugin {
+        Some(_) if !examined => "not examined".to_owned(),
+        _ => program.display().to_string(),
+    };
     let facts = [
         ("agent", format!("{} ({}), {source}", definition.id, definition.name)),
         ("why", why.clone()),
-        ("program", program.display().to_string()),
+        ("program", program_said),
         ("directory", plan.workspace.display().to_string()),
         ("output", transcript.name()),
         (
@@ -64,7 +72,7 @@ pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
     for notice in &plan.notices {
         let _ = writeln!(text, "note       {}", notice.replace('\n', "\n           "));
     }
-    let how = if agent.foreign.is_some() { "as its hooks build it" } else { "ready to paste" };
+    let how = if agent.plugin.is_some() { "as its hooks build it" } else { "ready to paste" };
     let _ = writeln!(text, "\nthe first iteration, {how}:\n\n{line}");
     let _ = writeln!(text, "\nsettings, and where they come from:\n");
     let width = |of: fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);

@@ -4,25 +4,26 @@ use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use super::find::{Here, shown, unreadable};
-use super::runtime;
+use crate::app::find::{Here, shown, unreadable};
 use crate::cli::history::{Export, Form};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Reader, Redactor, RunDirectory};
+use crate::journal::{Reader, RunDirectory};
 use crate::process;
+use crate::process::runtime;
+use crate::redact::Redactor;
 use crate::run::post;
+use crate::ui::out::Data;
 use crate::ui::{Differences, JsonView, PageView, SpanView, View};
 
 /// Writes a run.
 pub fn run(args: &Export) -> Result<u8, UserError> {
-    let here = Here::find()?;
-    let run = here.run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.id.as_deref())?;
     let told = here.tell(&run)?;
     if let Some(url) = &args.endpoint {
         return send(&run, args.to, url);
     }
     let out: Box<dyn Write + Send> = match &args.file {
-        None => Box::new(io::stdout()),
+        None => Box::new(Data::on_stdout()),
         Some(path) => {
             let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
             Box::new(file.map_err(|error| {
@@ -50,9 +51,9 @@ pub fn run(args: &Export) -> Result<u8, UserError> {
 
 /// What iterations changed, as the run kept it: without secrets, since a page is made to be sent away.
 fn differences(run: &RunDirectory) -> Differences {
-    let (run, redactor) = (run.clone(), Redactor::of_environment());
+    let (run, redactor) = (run.clone(), Redactor::of_process());
     Box::new(move |receipt| {
-        let text = std::fs::read_to_string(run.difference(receipt.iteration)).ok()?;
+        let text = std::fs::read_to_string(run.difference(&receipt.iteration.to_string())).ok()?;
         Some(redactor.text(&text).unwrap_or(text))
     })
 }

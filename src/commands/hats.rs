@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
-use super::run::working_directory;
-use super::warn;
+use crate::app::warn;
+use crate::app::working_directory;
 use crate::cli::{self, Graph};
 use crate::config;
 use crate::error::{UserError, exit_code};
 use crate::run::hats::{Hat, Hats};
 use crate::signals::topics::fits;
+use crate::ui::out;
 
 /// Draws the graph and names what is wrong with it. Exit code 1 when something is.
 pub fn run(args: &cli::Hats) -> Result<u8, UserError> {
@@ -30,8 +30,8 @@ pub fn run(args: &cli::Hats) -> Result<u8, UserError> {
         let mark = if args.format == Graph::Mermaid { "%% " } else { "" };
         let _ = writeln!(text, "{mark}problem: {problem}");
     }
-    // Nobody may be left to read it.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    // The reader may be gone.
+    let _ = out::print(&text);
     Ok(if problems.is_empty() { exit_code::COMPLETE } else { exit_code::FAILED })
 }
 

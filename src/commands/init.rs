@@ -1,15 +1,15 @@
 //! `ralph init`: a commented `ralph.yml` with the agent that is installed here. It never writes over a file unless told.
 
-use std::io::Write as _;
 use std::path::Path;
 
-use super::choose::{self, Chosen};
-use super::run::working_directory;
-use super::{foreign, wrapper};
+use crate::app::choose::{self, Purpose};
+use crate::app::working_directory;
 use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer};
 use crate::error::{Kind, UserError, io_reason};
+use crate::plugin::{self, Chosen};
 use crate::process;
+use crate::ui::out;
 
 /// The file, and the other name it may have.
 const FILE: &str = "ralph.yml";
@@ -39,8 +39,8 @@ pub fn run(args: &Init) -> Result<u8, UserError> {
     } else {
         "write what is to be done to `PROMPT.md`, then `ralph run`"
     };
-    // Nobody may be left to read it.
-    let _ = writeln!(std::io::stdout(), "`{FILE}` is written: {told}\nnext: {next}");
+    // The reader may be gone.
+    let _ = out::print(&format!("wrote `{FILE}`: {told}\nnext: {next}\n"));
     Ok(0)
 }
 
@@ -54,7 +54,7 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
         return Ok((name.clone(), remark, format!("the agent is `{name}`, as you said")));
     }
     process::protect(process::own_program());
-    match choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace) {
+    match choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace, Purpose::Look) {
         Ok(chosen) => {
             let id = chosen.agent.id().to_owned();
             let told = format!("the agent is `{id}`, the first that is installed");
@@ -71,20 +71,21 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
 /// The same from the configuration of another loop, with what it says about the run.
 fn taken_over(workspace: &Path) -> Result<(String, String, String, Layer), UserError> {
     process::protect(process::own_program());
-    let chosen = choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace);
-    let chosen = chosen.ok().filter(|chosen| chosen.agent.foreign.is_some() || chosen.agent.id() == wrapper::NAME);
+    let chosen = choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace, Purpose::Look);
+    let chosen =
+        chosen.ok().filter(|chosen| chosen.agent.plugin.is_some() || chosen.agent.id() == plugin::wrapper::NAME);
     let Some(Chosen { agent, why, .. }) = chosen else {
         return Err(UserError::usage(
             "there is nothing to take over here: no other loop's configuration names an agent",
         )
         .hint("`PLATFORM_DRIVER` in `.ralphrc`, `AGENT` in `config` and `claude_command` in `.ralphex/config` do"));
     };
-    let mut taken = foreign::layer(&agent, workspace)?.over(wrapper::taken_over(workspace));
+    let mut taken = plugin::settings::layer(&agent, workspace)?.over(plugin::wrapper::taken_over(workspace));
     // What the contract says by itself goes on holding without being written down.
     taken.keep_from_files();
-    let (name, what) = match &agent.foreign {
-        Some(foreign) => (format!("{}:{}", foreign.contract.word(), agent.id()), foreign.contract.word()),
-        None => (wrapper::NAME.to_owned(), "command that speaks Claude"),
+    let (name, what) = match &agent.plugin {
+        Some(file) => (format!("{}:{}", file.contract.word(), agent.id()), file.contract.word()),
+        None => (plugin::wrapper::NAME.to_owned(), "command that speaks Claude"),
     };
     let told = format!("the agent is the {what} `{}`, {why}", agent.id());
     Ok((name, why, told, taken))

@@ -1,35 +1,27 @@
 //! `ralph logs`: what agents said and did, also while they are at it.
 
-use std::io::{self, IsTerminal as _, Write as _};
-use std::time::{Duration, Instant};
+use std::io::{self, Write as _};
 
-use super::find::{Here, shown, unreadable};
-use super::looks::{Tense, line_view};
+use crate::app::appearance::{Tense, line_view};
+use crate::app::find::{Here, shown, unreadable};
 use crate::cli::Output;
 use crate::cli::history::Logs;
 use crate::error::UserError;
 use crate::event::{Event, Tag, ToolEnd, ToolRef, ToolStart};
 use crate::journal::raw::{self, RawFile};
-use crate::journal::{Body, Fact, Lock, Reader, Record, RunDirectory};
-use crate::ui::{JsonView, View, harmless};
-
-/// How often is looked for more.
-const EVERY: Duration = Duration::from_millis(100);
-
-/// A view is told about passing time this often.
-const TICK: Duration = Duration::from_secs(1);
+use crate::journal::{Body, Fact, Follow, Record, RunDirectory};
+use crate::ui::{self, JsonView, View, out};
 
 /// Shows the records of a run.
 pub fn run(args: &Logs) -> Result<u8, UserError> {
-    let here = Here::find()?;
-    let run = here.run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.id.as_deref())?;
     if args.raw {
         return shown(raw_bytes(&run, args.iteration));
     }
     let mut wanted = Wanted::new(args)?;
     let mut view: Box<dyn View> = match args.output {
         Output::Lines => Box::new(line_view(&args.looks, if args.follow { Tense::Present } else { Tense::Past })),
-        Output::Json => Box::new(JsonView::new(io::BufWriter::new(io::stdout()))),
+        Output::Json => Box::new(JsonView::new(io::BufWriter::new(out::stdout()))),
     };
     let start = match args.iteration {
         Some(number) => {
@@ -47,35 +39,12 @@ pub fn run(args: &Logs) -> Result<u8, UserError> {
         }
         None => 0,
     };
-    let mut reader = Reader::open(&run.journal(), start).map_err(|error| unreadable(&run, &error))?;
-    let mut over = false;
-    let mut told = Instant::now();
-    loop {
-        // Whether the run is alive is asked before its journal is read: what it wrote last is read then, too.
-        let alive = args.follow && Lock::holder(&here.store.lock()).is_some_and(|holder| holder.run == run.id);
-        while let Some(record) = reader.read().map_err(|error| unreadable(&run, &error))? {
-            let Ok(record) = record else { continue };
-            over |= matches!(record.body, Body::Loop(Fact::RunEnd { .. }));
-            if wanted.has(&record)
-                && let Err(error) = view.record(&record)
-            {
-                return shown(Err(error));
-            }
-        }
-        if let Err(error) = view.flush() {
-            return shown(Err(error));
-        }
-        if over || !alive {
-            return shown(view.close());
-        }
-        if told.elapsed() >= TICK {
-            told = Instant::now();
-            if let Err(error) = view.tick() {
-                return shown(Err(error));
-            }
-        }
-        std::thread::sleep(EVERY);
-    }
+    let (store, id) = (here.store.clone(), run.clone());
+    let follows = args.follow;
+    let is_alive = Box::new(move || follows && Here::of(store.clone()).is_running(&id));
+    let follow = Follow::another(&run.journal(), start, is_alive);
+    let mut follow = follow.map_err(|error| unreadable(&run, &error))?;
+    shown(ui::show(&mut follow, &mut *view, |record| wanted.has(record)))
 }
 
 /// Which records are shown.
@@ -147,19 +116,9 @@ impl Wanted {
 
 /// What the agent wrote to standard output. On a terminal it is made harmless.
 fn raw_bytes(run: &RunDirectory, iteration: Option<u32>) -> io::Result<()> {
-    let terminal = io::stdout().is_terminal();
-    let mut out = io::stdout().lock();
+    let mut out = out::Data::on_stdout();
     for RawFile { path, .. } in raw::stdouts(&run.raw(), iteration)? {
-        let mut input = raw::open(&path)?;
-        if !terminal {
-            io::copy(&mut input, &mut out)?;
-            continue;
-        }
-        let mut line = Vec::new();
-        while io::BufRead::read_until(&mut input, b'\n', &mut line)? > 0 {
-            writeln!(out, "{}", harmless(String::from_utf8_lossy(&line).trim_end_matches('\n')))?;
-            line.clear();
-        }
+        io::copy(&mut raw::open(&path)?, &mut out)?;
     }
     out.flush()
 }

@@ -6,6 +6,7 @@ use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Man};
 use crate::error::{UserError, io_reason};
+use crate::ui::out;
 
 /// Prints the page of `ralph`, or writes the pages of all subcommands.
 pub fn run(args: &Man) -> Result<u8, UserError> {
@@ -14,14 +15,14 @@ pub fn run(args: &Man) -> Result<u8, UserError> {
         clap_mangen::Man::new(Cli::command())
             .render(&mut page)
             .map_err(|error| UserError::failed(format!("cannot make the page: {}", io_reason(&error))))?;
-        // Nobody may be left to read it.
-        let _ = std::io::stdout().write_all(&page);
+        // The reader may be gone.
+        let _ = out::stdout().write_all(&page);
         return Ok(0);
     };
     let place = directory.display();
     std::fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
         .map_err(|error| UserError::usage(format!("cannot write the pages to `{place}`: {}", io_reason(&error))))?;
-    let _ = writeln!(std::io::stdout(), "the manual pages are in `{place}`; read one with `man {place}/ralph.1`");
+    let _ = out::print(&format!("the manual pages are in `{place}`; read one with `man {place}/ralph.1`\n"));
     Ok(0)
 }

@@ -2,47 +2,52 @@
 
 mod agents;
 mod as_claude;
-mod choose;
 mod clean;
 mod completions;
 mod config;
-mod converse;
 mod demo_agent;
-mod diff;
+pub mod diff;
 mod doctor;
 mod dry_run;
 mod export;
-mod find;
-mod foreign;
 mod hats;
 mod init;
 mod jq_service;
 mod logs;
-mod looks;
 mod man;
-mod perform;
-mod planning;
+mod notify;
+mod path;
 mod plugins;
 mod prompt;
 mod replay;
-mod resume;
 mod run;
 mod runs;
 mod schema;
 mod show;
-mod showing;
 mod stats;
 mod steer;
 mod translate;
-mod trust;
 mod tui;
-mod wrapper;
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
+
+use crate::app::resume;
 use crate::cli::{Cli, Command};
 use crate::error::UserError;
-use crate::journal::Redactor;
+use crate::ui::out;
+
+/// Reads the command line. Its errors quote arguments, which may be names of files.
+pub fn command_line() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        if std::env::args_os().all(|word| out::is_clean(&word.to_string_lossy())) {
+            error.exit();
+        }
+        out::tell(error.to_string().trim_end());
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    })
+}
 
 /// Runs a subcommand and tells how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
@@ -64,6 +69,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Answer(args) => resume::answer(args),
         Command::Resume(args) => resume::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::Path(args) => path::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Tui(args) => tui::run(&args),
@@ -76,6 +82,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::AsClaude(args) => as_claude::run(&args.agent, &args.arguments),
         Command::Translate(args) => translate::run(&args),
+        Command::Notify(args) => notify::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Schema(args) => Ok(schema::run(&args)),
@@ -99,30 +106,8 @@ fn told(result: Result<u8, UserError>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            use std::io::Write as _;
-            // It may quote a command line, or an agent.
-            let mut text = error.to_string();
-            Redactor::of_environment().clean(&mut text);
-            // Nobody may be left to read it.
-            let _ = writeln!(std::io::stderr(), "{text}");
+            out::error(&error);
             ExitCode::from(error.exit_code())
         }
     }
-}
-
-/// Tells what the user should know, though it stops nothing: on standard error, each marked as what it is.
-fn warn(warnings: impl IntoIterator<Item = impl std::fmt::Display>) {
-    use std::io::Write as _;
-    for warning in warnings {
-        // Nobody may be left to read it.
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
-    }
-}
-
-/// The runtime that drives processes: one thread is enough, since all it does is wait.
-fn runtime() -> Result<tokio::runtime::Runtime, UserError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| UserError::failed(format!("cannot start: {error}")))
 }

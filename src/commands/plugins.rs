@@ -5,91 +5,113 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::foreign;
-use super::runtime;
-use super::trust::{self, Standing};
-use crate::agent::conformance::{self, Grade};
-use crate::agent::foreign::{find, list, no_such};
-use crate::agent::{Contract, Foreign, Live};
+use crate::agent::{Contract, Live};
+use crate::app::repository::NOT_EXAMINED;
 use crate::cli::{Check, New};
-use crate::config::{Settings, Trust};
+use crate::config::Settings;
 use crate::error::{UserError, exit_code, io_reason};
-use crate::process::{self, Invocation};
+use crate::plugin;
+use crate::plugin::conformance::{self, Grade, Point};
+use crate::plugin::files::{self, find, list, no_such};
+use crate::process::runtime;
+use crate::trust::{self, Item};
 
 const DRIVER: &str = include_str!("skeletons/driver.sh");
 const SCRIPT: &str = include_str!("skeletons/script.sh");
 
 /// A driver or a script, as this machine has it.
-pub struct Plugin {
-    /// Its name.
-    pub name: String,
-    /// What it promises.
-    pub contract: Contract,
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub problem: Option<String>,
+pub(super) struct Plugin {
+    name: String,
+    contract: Contract,
+    path: PathBuf,
+    /// What is wrong with it, or not known of it.
+    problem: Option<String>,
 }
 
 impl Plugin {
+    fn state(&self) -> &'static str {
+        match &self.problem {
+            None => "installed",
+            Some(problem) if problem == NOT_EXAMINED => "not examined",
+            Some(_) => "broken",
+        }
+    }
+
     /// As a row of the table of agents.
-    pub fn cells(&self) -> [String; 7] {
+    pub(super) fn cells(&self) -> [String; 7] {
         let dash = || "-".to_owned();
-        let state = self.problem.clone().unwrap_or_else(|| "only when it is named".to_owned());
+        let state = self.problem.as_ref().map_or_else(String::new, |problem| format!("; {problem}"));
+        let state = format!("only when it is named{state}");
         let path = self.path.display().to_string();
         [self.name.clone(), dash(), self.contract.word().to_owned(), dash(), dash(), format!("no: {state}"), path]
     }
 
     /// As JSON.
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let contract = self.contract.word();
         json!({
             "id": self.name, "source": self.path, "contract": contract, "path": self.path,
-            "state": if self.problem.is_some() { "broken" } else { "installed" }, "problem": self.problem,
+            "state": self.state(), "problem": self.problem,
             "auto": {"taken": false, "reason": "only when it is named"},
         })
     }
 }
 
-/// Every driver and script here. Each is sourced in a shell of its own, unless it is not allowed to run.
-pub fn all(settings: &Settings, workspace: &Path) -> Result<Vec<Plugin>, UserError> {
-    let runtime = runtime()?;
-    let wanted = trust::wanted(settings)?;
+/// Every driver and script here. One that this user has run here before is sourced in a shell of its own; of others only
+/// the text is read.
+pub(super) fn all(settings: &Settings, workspace: &Path) -> Vec<Plugin> {
     let mut plugins = Vec::new();
     for contract in [Contract::Driver, Contract::Script] {
         for (name, path) in list(contract, workspace) {
-            let held = wanted == Trust::Ask && trust::standing(&workspace.join(&path))? != Standing::Trusted;
-            let problem = if held {
-                Some("not allowed to run yet (`trust: ask`)".to_owned())
-            } else {
-                runtime.block_on(problem(contract, &path, workspace))
-            };
+            let problem =
+                problem(contract, &name, &path, settings, workspace).unwrap_or_else(|error| Some(error.message));
             plugins.push(Plugin { name, contract, path, problem });
         }
     }
-    Ok(plugins)
+    plugins
+}
+
+/// Files of other users, which are left out.
+pub(super) fn ignored(workspace: &Path) -> Vec<String> {
+    [Contract::Driver, Contract::Script].into_iter().flat_map(|contract| files::ignored(contract, workspace)).collect()
 }
 
 /// What is wrong with a file, as far as can be seen without calling the agent.
-async fn problem(contract: Contract, path: &Path, workspace: &Path) -> Option<String> {
-    let functions = match conformance::functions(path, workspace, &foreign::helper()).await {
-        Ok(functions) => functions,
-        Err(error) => return Some(error.message),
-    };
-    let missing = contract.missing(&functions);
-    if !missing.is_empty() {
-        return Some(format!("lacks {}", missing.join(", ")));
+fn problem(
+    contract: Contract,
+    name: &str,
+    path: &Path,
+    settings: &Settings,
+    workspace: &Path,
+) -> Result<Option<String>, UserError> {
+    if !trust::known(&[Item::file(contract.word(), path, workspace)?]) {
+        return Ok(Some(by_text(contract, path, workspace)?));
     }
-    let command = conformance::command(contract, path, workspace, &foreign::helper()).await;
-    match command {
-        Ok(command) if process::check(&Invocation::new(&command, workspace)).is_ok() => None,
-        Ok(command) => Some(format!("its command `{command}` was not found")),
-        Err(error) => Some(error.message),
-    }
+    let points = examine(contract, name, path, settings, workspace)?;
+    Ok(points.into_iter().find(|point| point.grade == Grade::Bad).map(|point| point.text))
+}
+
+/// What the text of a file shows.
+pub(super) fn by_text(contract: Contract, path: &Path, workspace: &Path) -> Result<String, UserError> {
+    let missing = contract.missing(&files::functions(path, workspace)?);
+    let missing = if missing.is_empty() { String::new() } else { format!("its text lacks {}; ", missing.join(", ")) };
+    Ok(format!("{missing}{NOT_EXAMINED}"))
+}
+
+/// Loads a file and asks it what a run would ask at its start. The agent's command is looked for, not started.
+pub(super) fn examine(
+    contract: Contract,
+    name: &str,
+    path: &Path,
+    settings: &Settings,
+    workspace: &Path,
+) -> Result<Vec<Point>, UserError> {
+    let (file, _) = plugin::settings::plugin_file(contract, name, path, Live::Wanted, settings, workspace)?;
+    Ok(runtime()?.block_on(conformance::examine(&file, workspace)))
 }
 
 /// Writes the skeleton of a driver or a script.
-pub fn new(args: &New, workspace: &Path) -> Result<String, UserError> {
+pub(super) fn new(args: &New, workspace: &Path) -> Result<String, UserError> {
     let (contract, name) = match (&args.driver, &args.script) {
         (Some(name), _) => (Contract::Driver, name),
         (None, Some(name)) => (Contract::Script, name),
@@ -123,22 +145,16 @@ pub fn new(args: &New, workspace: &Path) -> Result<String, UserError> {
 }
 
 /// Puts a driver or a script through its contract; the report, and the exit code.
-pub fn check(args: &Check, settings: &Settings, workspace: &Path) -> Result<(String, u8), UserError> {
+pub(super) fn check(args: &Check, settings: &Settings, workspace: &Path) -> Result<(String, u8), UserError> {
     let (named, path) = locate(&args.name, workspace)?;
-    trust::ask(std::slice::from_ref(&path), settings, workspace)?;
-    let runtime = runtime()?;
-    let functions = runtime.block_on(conformance::functions(&path, workspace, &foreign::helper()))?;
     let contract = match named {
         Some(contract) => contract,
-        None => {
-            Contract::of(&functions).map_err(|problem| UserError::agent(format!("`{}`: {problem}", path.display())))?
-        }
+        None => files::contract(&path, workspace)?,
     };
+    trust::consent(&[Item::file(contract.word(), &path, workspace)?], settings)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (globals, exports, _) = foreign::variables(contract, settings, Live::Wanted, &name, &path, workspace)?;
-    let foreign =
-        Foreign { contract, path: path.clone(), globals, exports, live: Live::Wanted, helper: foreign::helper() };
-    let points = runtime.block_on(conformance::check(&foreign, workspace))?;
+    let (file, _) = plugin::settings::plugin_file(contract, &name, &path, Live::Wanted, settings, workspace)?;
+    let points = runtime()?.block_on(conformance::check(&file, workspace))?;
     let mut report = format!("{} `{}`\n", contract.word(), path.display());
     for point in &points {
         let grade = match point.grade {

@@ -1,12 +1,11 @@
 //! `ralph prompt show`: the prompt that the agent of a mode would get.
 
-use std::io::Write as _;
-
-use super::planning::{Planned, arguments, plan};
-use super::run::working_directory;
+use crate::app::planning::{Planned, arguments, plan};
+use crate::app::working_directory;
 use crate::cli::{Prompt, PromptAction};
 use crate::error::UserError;
 use crate::run::mode::Mode;
+use crate::ui::out;
 
 /// Prints the first prompt.
 pub fn run(args: &Prompt) -> Result<u8, UserError> {
@@ -20,10 +19,11 @@ pub fn run(args: &Prompt) -> Result<u8, UserError> {
     let goal =
         if show.goal.is_empty() && mode == Some("plan") { vec!["(the goal)".to_owned()] } else { show.goal.clone() };
     // Which agent would get it does not matter here, and none need be installed.
-    let words = ["--agent", "demo", "--"].map(str::to_owned).into_iter().chain(goal).collect::<Vec<_>>();
-    let Planned { plan, .. } = plan(&*arguments(&words)?, mode, working_directory()?)?;
+    let mut arguments = arguments(&["--agent", "demo"].map(str::to_owned))?;
+    arguments.words = goal;
+    let Planned { plan, .. } = plan(&arguments, mode, working_directory()?)?;
     let (_, prompt) = plan.first_prompt()?;
-    // Nobody may be left to read it.
-    let _ = std::io::stdout().write_all(prompt.as_bytes());
+    // The reader may be gone.
+    let _ = out::print(&prompt);
     Ok(0)
 }

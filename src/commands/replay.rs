@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::find::{Here, shown, unreadable};
-use super::looks::{Tense, line_view};
+use crate::app::appearance::{Tense, line_view};
+use crate::app::find::{Here, shown, unreadable};
 use crate::cli::Output;
 use crate::cli::history::Replay;
 use crate::error::UserError;
 use crate::event::{Event, Stream};
 use crate::journal::{Body, Fact, Reader, Record, RunDirectory, raw};
-use crate::process::Lines;
-use crate::transcript::{Adapter, Choice, Context, PLAIN, Screen, Selected, auto, select};
+use crate::process::Size;
+use crate::redact::{Clean, Redactor};
+use crate::stream::OutputStream;
+use crate::transcript::{Choice, Context, PLAIN, Selected, select};
+use crate::ui::out;
 use crate::ui::{JsonView, View};
 
 /// No pause is longer: nobody wants to watch an agent think.
@@ -24,11 +27,10 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Plays a run.
 pub fn run(args: &Replay) -> Result<u8, UserError> {
-    let here = Here::find()?;
-    let run = here.run(args.id.as_deref())?;
+    let (_, run) = Here::run(args.id.as_deref())?;
     let view: Box<dyn View> = match args.output {
         Output::Lines => Box::new(line_view(&args.looks, if args.no_delay { Tense::Past } else { Tense::Present })),
-        Output::Json => Box::new(JsonView::new(io::BufWriter::with_capacity(256 * 1024, io::stdout()))),
+        Output::Json => Box::new(JsonView::new(io::BufWriter::with_capacity(256 * 1024, out::stdout()))),
     };
     let pace = if args.no_delay { Pace::AtOnce } else { Pace::Times(args.speed) };
     let mut player = Player { view, pace, before: None };
@@ -124,22 +126,23 @@ impl Again<'_> {
             prompts: std::fs::read_to_string(self.run.prompt(iteration)).into_iter().collect(),
             ..Context::default()
         };
-        let mut adapter: Box<dyn Adapter> = match select(&[choice], None) {
-            Ok(Selected::Dialect(dialect)) => (dialect.adapter)(&context),
-            Ok(Selected::Auto(dialect)) => auto(dialect, &context),
+        let selected = match select(&[choice], None) {
             // What a command made of it, only that command can make again.
             Ok(Selected::Command(_)) => return Ok(()),
-            Err(_) => auto(&PLAIN, &context),
+            Ok(selected) => selected,
+            Err(_) => Selected::Auto(&PLAIN),
         };
         let Some(file) = raw::stdouts(&self.run.raw(), Some(iteration))?.pop() else { return Ok(()) };
         self.left = Some(iteration);
         let mut input = raw::open(&file.path)?;
-        let mut lines = Lines::default();
-        let mut screen = terminal.map(|(rows, columns)| Screen::new(rows, columns));
+        // The file has no secrets, unless it was kept byte for byte.
+        let redactor = Redactor::of_process();
+        let size = terminal.map(|(rows, columns)| Size { rows, columns });
+        let mut stream = OutputStream::new(&selected, &context, &redactor).on_terminal(size, &redactor);
         let mut events = Vec::new();
-        let show = |events: &mut Vec<Event>, player: &mut Player| {
+        let show = |events: &mut Vec<Clean<Event>>, player: &mut Player| {
             events.drain(..).try_for_each(|event| {
-                let body = Body::Agent { iteration, from: Stream::Stdout, event };
+                let body = Body::Agent { iteration, from: Stream::Stdout, event: event.into_inner() };
                 player.record(&Record { seq: 0, at, body })
             })
         };
@@ -149,24 +152,12 @@ impl Again<'_> {
                 break;
             }
             let length = bytes.len();
-            match &mut screen {
-                None => lines.push(bytes, |line| adapter.line(line, &mut events)),
-                Some(screen) => {
-                    let mut clean = Vec::with_capacity(length);
-                    screen.push(bytes, &mut clean);
-                    lines.push(&clean, |line| adapter.line(line, &mut events));
-                }
-            }
+            stream.push(Stream::Stdout, bytes, &mut events);
             io::BufRead::consume(&mut input, length);
             show(&mut events, player)?;
         }
-        if let Some(screen) = &mut screen {
-            let mut clean = Vec::new();
-            screen.finish(&mut clean);
-            lines.push(&clean, |line| adapter.line(line, &mut events));
-        }
-        lines.finish(|line| adapter.line(line, &mut events));
-        adapter.end(None, &mut events);
+        stream.end_bytes(&mut events, &mut Vec::new());
+        stream.finish(None, &mut events);
         show(&mut events, player)
     }
 }

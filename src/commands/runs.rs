@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::find::{Here, print};
+use crate::app::find::{Here, print};
 use crate::cli::history::Runs;
 use crate::error::UserError;
 use crate::ui::history::{Told, table};
@@ -10,7 +10,16 @@ use crate::ui::pretty;
 
 /// Shows the table.
 pub fn run(args: &Runs) -> Result<u8, UserError> {
-    let mut told = Here::find()?.told()?;
+    let mut told = if args.all {
+        let mut told = Vec::new();
+        for here in Here::everywhere()? {
+            told.extend(here.told()?);
+        }
+        told.sort_by(|one, other| other.summary.run.cmp(&one.summary.run));
+        told
+    } else {
+        Here::find()?.told()?
+    };
     told.truncate(args.limit.unwrap_or(usize::MAX));
     if args.ids {
         return print(&told.iter().fold(String::new(), |text, told| text + &told.summary.run + "\n"));
@@ -29,8 +38,8 @@ fn row(told: &Told) -> serde_json::Value {
         "started": summary.started,
         "agent": summary.agent,
         "prompt": words,
-        "iterations": summary.receipts().count(),
-        "duration_ms": summary.duration_ms(),
+        "iterations": summary.count(),
+        "duration_ms": told.duration_ms(),
         "usage": summary.usage(),
         "cost_usd": summary.cost(),
         "outcome": standing.name().replace([' ', '-'], "_"),

@@ -1,10 +1,9 @@
 //! `ralph schema`: what may stand in a file, for editors.
 
-use std::io::Write as _;
-
 use crate::agent;
 use crate::cli::{Schema, Subject};
 use crate::config;
+use crate::ui::out;
 
 /// Prints a schema.
 pub fn run(args: &Schema) -> u8 {
@@ -12,7 +11,7 @@ pub fn run(args: &Schema) -> u8 {
         Subject::Config => config::schema(),
         Subject::Agent => agent::schema::schema(),
     };
-    // Nobody may be left to read it.
-    let _ = writeln!(std::io::stdout(), "{schema:#}");
+    // The reader may be gone.
+    let _ = out::print(&format!("{schema:#}\n"));
     0
 }

@@ -1,16 +1,17 @@
 //! `ralph show`: what one run came to.
 
-use super::find::{Here, print};
-use super::looks::looks;
+use crate::app::appearance::appearance;
+use crate::app::find::{Here, print, shown};
 use crate::cli::history::ShowRun;
 use crate::error::UserError;
 use crate::ui::history::{full, markdown};
+use crate::ui::out;
 use crate::ui::pretty;
 
 /// Shows one run.
 pub fn run(args: &ShowRun) -> Result<u8, UserError> {
-    let here = Here::find()?;
-    let told = here.tell(&here.run(args.id.as_deref())?)?;
+    let (here, run) = Here::run(args.id.as_deref())?;
+    let told = here.tell(&run)?;
     if args.json {
         let mut value = serde_json::to_value(&told.summary).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
@@ -26,6 +27,6 @@ pub fn run(args: &ShowRun) -> Result<u8, UserError> {
     if args.markdown {
         return print(&markdown(&told));
     }
-    let looks = looks(args.looks);
-    print(&full(&told, looks.palette, &looks.glyphs))
+    let appearance = appearance(args.looks);
+    shown(out::print_painted(&full(&told, appearance.palette, &appearance.glyphs)))
 }

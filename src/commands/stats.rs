@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::find::{Here, print};
-use super::looks::looks;
+use crate::app::appearance::appearance;
+use crate::app::find::{Here, print};
 use crate::cli::history::Stats;
 use crate::error::UserError;
 use crate::journal::Receipt;
@@ -69,7 +69,7 @@ pub fn run(args: &Stats) -> Result<u8, UserError> {
         }
         return print(&text);
     }
-    let block = if looks(args.looks).glyphs.rule == "-" { "#" } else { "▇" };
+    let block = if appearance(args.looks).glyphs.rule == "-" { "#" } else { "▇" };
     let mut text = String::new();
     for (title, key) in [("DAY", 0), ("AGENT", 1), ("MODEL", 2)] {
         if !text.is_empty() {

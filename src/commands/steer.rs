@@ -3,47 +3,48 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use super::run::working_directory;
+use crate::app::find::Here;
 use crate::cli;
+use crate::control::{Order, send};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Lock, RunDirectory, Store, Topic};
+use crate::event::Topic;
 use crate::process::RUN_ID;
-use crate::run::control::{Command, send};
+use crate::run::CONTROL;
+use crate::ui::out;
 
 /// `ralph hint`.
 pub fn hint(args: &cli::Words) -> Result<u8, UserError> {
-    tell(&Command::Hint { words: args.words.join(" ") }, "the agent hears it in the next iteration")
+    give(&Order::Hint { words: args.words.join(" ") })
 }
 
 /// `ralph pause`.
 pub fn pause() -> Result<u8, UserError> {
-    tell(&Command::Pause, "it pauses when this iteration is over; `ralph continue` goes on")
+    give(&Order::Pause)
 }
 
 /// `ralph continue`.
 pub fn go_on() -> Result<u8, UserError> {
-    tell(&Command::Continue, "it goes on")
+    give(&Order::Continue)
 }
 
 /// `ralph stop`.
 pub fn stop(args: &cli::Stop) -> Result<u8, UserError> {
-    let what = if args.now { "it is being stopped" } else { "it stops when this iteration is over" };
-    tell(&Command::Stop { now: args.now }, what)
+    give(&Order::Stop { now: args.now })
 }
 
 /// `ralph retry`.
 pub fn retry() -> Result<u8, UserError> {
-    tell(&Command::Retry, "it waits no longer")
+    give(&Order::Retry)
 }
 
 /// `ralph limit`.
 pub fn limit(args: &cli::Limit) -> Result<u8, UserError> {
-    let command = Command::Limit {
+    let order = Order::Limit {
         max_iterations: args.max_iterations,
         max_cost_usd: args.max_cost,
         max_seconds: args.max_time.map(|time| time.as_secs()),
     };
-    tell(&command, "it holds from the next decision on")
+    give(&order)
 }
 
 /// `ralph emit`.
@@ -68,38 +69,34 @@ pub fn emit(args: &cli::Emit) -> Result<u8, UserError> {
             UserError::usage(format!("`{}` is no topic", args.topic)).hint("a topic is a word such as `build.done`")
         );
     }
-    let command = Command::Emit { event: Topic { topic: args.topic.clone(), payload } };
-    tell(&command, "it is heard when this iteration is over")
+    let order = Order::Emit { event: Topic { topic: args.topic.clone(), payload } };
+    give(&order)
 }
 
-fn tell(command: &Command, what: &str) -> Result<u8, UserError> {
-    use std::io::Write as _;
-    let run = addressee()?;
-    send(&run, command).map_err(|error| {
-        UserError::failed(format!("cannot write to `{}`: {}", run.path.display(), io_reason(&error)))
+/// Sends an order and prints its effect.
+fn give(order: &Order) -> Result<u8, UserError> {
+    let (socket, run) = addressee()?;
+    send(&socket, order).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => UserError::usage(error.to_string()),
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
+            UserError::usage(format!("run {run} is not running any more"))
+        }
+        _ => UserError::failed(format!("run {run} did not take the order: {}", io_reason(&error))),
     })?;
-    // Nobody may be left to read it.
-    let _ = writeln!(std::io::stdout(), "told run {}: {what}", run.id);
+    // The reader may be gone.
+    let _ = out::print(&format!("run {run}: {}\n", order.effect()));
     Ok(0)
 }
 
-/// The run that is meant: the one this process is an agent of, else the one that is active here or in a parent directory.
-fn addressee() -> Result<RunDirectory, UserError> {
-    let (id, workspace) = (std::env::var(RUN_ID).ok(), std::env::var_os("RALPH_WORKSPACE"));
-    if let (Some(id), Some(workspace)) = (id, workspace)
-        && let store = Store::at(&PathBuf::from(workspace))
-        && let Some(run) = store.run(&id)
-        && Lock::holder(&store.lock()).is_some_and(|holder| holder.run == run.id)
-    {
-        return Ok(run);
+/// Where to send it: to the run that this process is an agent of, else to the one of this directory or of one above it.
+fn addressee() -> Result<(PathBuf, String), UserError> {
+    if let (Some(socket), Ok(run)) = (std::env::var_os(CONTROL), std::env::var(RUN_ID)) {
+        return Ok((socket.into(), run));
     }
-    let here = working_directory()?;
-    for directory in here.ancestors() {
-        let store = Store::at(directory);
-        if let Some(run) = Lock::holder(&store.lock()).and_then(|holder| store.run(&holder.run)) {
-            return Ok(run);
-        }
-    }
-    Err(UserError::usage("no run is active in this directory")
-        .hint("change to the directory where `ralph run` was started; `ralph runs` lists what ran there"))
+    let nobody = || {
+        UserError::usage("no run is active in this directory")
+            .hint("change to the directory where `ralph run` was started; `ralph runs --all` lists all runs")
+    };
+    let holder = Here::find().ok().and_then(|here| here.running).ok_or_else(nobody)?;
+    Ok((holder.control.ok_or_else(nobody)?, holder.run))
 }

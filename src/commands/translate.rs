@@ -1,16 +1,19 @@
 //! `ralph translate`: raw agent output in, canonical events out. A filter, for people and for tests.
 
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::looks::{Tense, line_view};
+use crate::app::appearance::{Tense, line_view};
 use crate::cli::{To, Translate};
 use crate::emit;
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
 use crate::journal::{Body, Record};
-use crate::process::{Exit, Line, Lines};
-use crate::transcript::{Adapter, Choice, Context, PLAIN, Selected, auto, names, select};
+use crate::process::Exit;
+use crate::redact::{Clean, Redactor};
+use crate::stream::OutputStream;
+use crate::transcript::{Choice, Context, PLAIN, Selected, names, select};
+use crate::ui::out::Data;
 use crate::ui::{LineView, View, harmless};
 
 /// How much is read at once.
@@ -26,12 +29,10 @@ pub fn run(args: &Translate) -> Result<u8, UserError> {
         None => Vec::new(),
     };
     let context = Context { prompts, ..Context::default() };
-    let adapter = match selected {
-        Selected::Dialect(dialect) => (dialect.adapter)(&context),
-        Selected::Auto(_) | Selected::Command(_) => auto(&PLAIN, &context),
-    };
+    let selected = if matches!(selected, Selected::Command(_)) { Selected::Auto(&PLAIN) } else { selected };
+    let mut stream = OutputStream::new(&selected, &context, &Redactor::of_process());
     let writer = Writer::new(args);
-    match translate(adapter, args, writer) {
+    match translate(&mut stream, args, writer) {
         Ok(()) => Ok(0),
         // Whoever read the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
@@ -43,25 +44,34 @@ pub fn run(args: &Translate) -> Result<u8, UserError> {
     }
 }
 
-fn translate(mut adapter: Box<dyn Adapter>, args: &Translate, mut writer: Writer) -> io::Result<()> {
+fn translate(stream: &mut OutputStream, args: &Translate, mut writer: Writer) -> io::Result<()> {
     let mut events = Vec::new();
-    each_line(args.input.as_deref(), |step| match step {
-        Step::Line(line) => {
-            adapter.line(line, &mut events);
-            writer.line(line, &mut events)
-        }
-        Step::Pause => writer.flush(),
-    })?;
-    if let Some(path) = &args.stderr {
-        each_line(Some(path), |step| match step {
-            Step::Line(line) => {
-                adapter.stderr(line, &mut events);
-                writer.line(line, &mut events)
+    let read = |from, path: Option<&Path>, stream: &mut OutputStream, writer: &mut Writer, events: &mut Vec<_>| {
+        each_chunk(path, |step| match step {
+            // What explains lines takes one at a time.
+            Step::Bytes(bytes) if matches!(writer, Writer::Explain { .. }) => {
+                bytes.split_inclusive(|&byte| byte == b'\n').try_for_each(|line| {
+                    let raw = stream.push(from, line, events);
+                    writer.take(&raw, events)
+                })
             }
-            Step::Pause => Ok(()),
-        })?;
+            Step::Bytes(bytes) => {
+                stream.push(from, bytes, events);
+                writer.take(b"", events)
+            }
+            Step::Pause => writer.flush(),
+        })
+    };
+    read(Stream::Stdout, args.input.as_deref(), stream, &mut writer, &mut events)?;
+    if let Some(path) = &args.stderr {
+        read(Stream::Stderr, Some(path), stream, &mut writer, &mut events)?;
     }
-    adapter.end(args.exit_code.map(Exit::Code), &mut events);
+    let mut stderr = Vec::new();
+    let rest = stream.end_bytes(&mut events, &mut stderr);
+    events.append(&mut stderr);
+    writer.take(&rest.stdout, &mut events)?;
+    writer.take(&rest.stderr, &mut events)?;
+    stream.finish(args.exit_code.map(Exit::Code), &mut events);
     writer.end(&mut events)
 }
 
@@ -92,17 +102,19 @@ impl Writer {
         }
     }
 
-    /// Takes the events that a line gave.
-    fn line(&mut self, line: Line<'_>, events: &mut Vec<Event>) -> io::Result<()> {
+    /// Takes the events that some lines gave.
+    fn take(&mut self, lines: &[u8], events: &mut Vec<Clean<Event>>) -> io::Result<()> {
         if let Self::Explain { out, line: number } = self {
-            *number += 1;
-            writeln!(out, "{number}: {}", harmless(&line.text()))?;
+            for line in lines.split_inclusive(|&byte| byte == b'\n') {
+                *number += 1;
+                writeln!(out, "{number}: {}", harmless(String::from_utf8_lossy(line).trim_end_matches(['\r', '\n'])))?;
+            }
         }
         self.events(events)
     }
 
     /// Takes the events that the end gave.
-    fn end(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+    fn end(&mut self, events: &mut Vec<Clean<Event>>) -> io::Result<()> {
         if let Self::Explain { out, .. } = self {
             writeln!(out, "end")?;
         }
@@ -118,7 +130,7 @@ impl Writer {
         }
     }
 
-    fn events(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+    fn events(&mut self, events: &mut Vec<Clean<Event>>) -> io::Result<()> {
         match self {
             Self::Lines { out, emit } => events.iter().for_each(|event| emit(event, out)),
             Self::Claude { out, emitter } => {
@@ -130,7 +142,7 @@ impl Writer {
             }
             Self::Text(view) => {
                 for event in events.drain(..) {
-                    let body = Body::Agent { iteration: 1, from: Stream::Stdout, event };
+                    let body = Body::Agent { iteration: 1, from: Stream::Stdout, event: event.into_inner() };
                     view.record(&Record { seq: 0, at: jiff::Timestamp::UNIX_EPOCH, body })?;
                 }
             }
@@ -155,7 +167,7 @@ impl Writer {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Lines { out, .. } | Self::Claude { out, .. } | Self::Explain { out, .. } => {
-                let mut stdout = io::stdout().lock();
+                let mut stdout = Data::on_stdout();
                 stdout.write_all(out)?;
                 out.clear();
                 stdout.flush()
@@ -167,38 +179,29 @@ impl Writer {
 
 /// What comes out of reading.
 enum Step<'a> {
-    Line(Line<'a>),
+    Bytes(&'a [u8]),
     /// There is nothing more to read just now.
     Pause,
 }
 
-/// Splits a file, or standard input, into lines.
-fn each_line(path: Option<&Path>, mut each: impl FnMut(Step<'_>) -> io::Result<()>) -> io::Result<()> {
+/// Reads a file, or standard input.
+fn each_chunk(path: Option<&Path>, mut each: impl FnMut(Step<'_>) -> io::Result<()>) -> io::Result<()> {
     let mut input: Box<dyn io::Read> = match path {
         Some(path) => Box::new(std::fs::File::open(path)?),
         None => Box::new(io::stdin().lock()),
     };
-    let mut lines = Lines::default();
     let mut buffer = vec![0; CHUNK];
-    let mut result = Ok(());
     loop {
         let count = match input.read(&mut buffer) {
-            Ok(0) => break,
+            Ok(0) => return Ok(()),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        lines.push(&buffer[..count], |line| {
-            if result.is_ok() {
-                result = each(Step::Line(line));
-            }
-        });
-        std::mem::replace(&mut result, Ok(()))?;
+        each(Step::Bytes(&buffer[..count]))?;
         // A short read of a pipe means that its writer is slower than we are: somebody may be watching.
         if count < 64 * 1024 {
             each(Step::Pause)?;
         }
     }
-    lines.finish(|line| result = each(Step::Line(line)));
-    result
 }

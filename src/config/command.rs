@@ -67,6 +67,48 @@ impl SettingValue for CommandLine {
     }
 }
 
+/// What a shell must read.
+const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '~', '#', '\n'];
+
+/// A command line as an argument vector; `None` for an open quote, or nothing. What needs a shell gets one; everything
+/// else is run directly, so that a stop reaches the program itself.
+pub fn shell_words(text: &str) -> Option<Vec<String>> {
+    if text.contains(SHELL_SIGNS) && !text.trim().is_empty() {
+        return Some(["sh", "-c", text].map(str::to_owned).to_vec());
+    }
+    shlex::split(text).filter(|words| !words.is_empty())
+}
+
+/// A command that may need a shell: a list, or text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellLine(pub Vec<String>);
+
+impl SettingValue for ShellLine {
+    fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
+        match &node.value {
+            Value::Text(text) if text.contains(SHELL_SIGNS) && !text.trim().is_empty() => {
+                Ok(Self(shell_words(text).unwrap_or_default()))
+            }
+            _ => CommandLine::read(reading, node, key).map(|line| Self(line.0)),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self.0.as_slice() {
+            [shell, flag, text] if shell == "sh" && flag == "-c" => text.clone(),
+            words => words.join(" "),
+        }
+    }
+
+    fn written(&self) -> Json {
+        json!(self.0)
+    }
+
+    fn schema() -> Json {
+        CommandLine::schema()
+    }
+}
+
 /// How a custom agent takes its prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptMode {

@@ -9,6 +9,7 @@ cli:
   backend: codex
   command: my-ai
   args: ['', '--x', 'a b', '#', 'true']
+  extra_args: [--more]
   prompt_mode: arg
   prompt_flag: --prompt
   model: 'gpt: 5'
@@ -42,7 +43,7 @@ hats: {builder: {triggers: [task.start, build.*], publishes: [done], instruction
 transcript: {command: 'my-filter \"a b\"'}
 limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
 notify: {on: [failed], command: 'my-bell \"a b\"', webhook: 'http://localhost/x', terminal: false}
-journal: {raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_diffs: false}
+journal: {directory: state, raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_diffs: false}
 adapters:
   codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], env: {A: 'on'}, partial: true}
   amp: {}
@@ -113,4 +114,25 @@ fn the_file_to_begin_with_is_still_right_when_every_hash_is_taken_away() {
         .collect();
     let file = read_text(Path::new("ralph.yml"), &uncommented).unwrap();
     assert_eq!(file.warnings, Vec::<String>::new(), "{uncommented}");
+}
+
+#[test]
+fn what_a_run_keeps_is_read_as_the_same_settings() {
+    let first = read_text(Path::new("/project/ralph.yml"), EVERYTHING).unwrap();
+    let settings = first.layer.clone().settle();
+    let saved = crate::config::Saved::new(&settings, &first.adapters, &|_| false);
+    let again = saved.restore(&crate::config::FileLayer::default()).unwrap();
+    assert_eq!(values(&again.layer.settle()), values(&settings));
+    let adapters = |all: &[(String, crate::config::Adapter)]| -> Vec<String> {
+        let mut rows: Vec<String> = all
+            .iter()
+            .map(|(name, one)| {
+                let rows: Vec<_> = one.rows().iter().map(|row| format!("{}={}", row.key.path, row.written)).collect();
+                format!("{name}: {rows:?}")
+            })
+            .collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(adapters(&again.adapters), adapters(&first.adapters));
 }

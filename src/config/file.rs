@@ -8,8 +8,11 @@ use super::adapter::{self, Adapter};
 use super::legacy;
 use super::reading::Reading;
 use super::settings::Layer;
+use super::value::OneLine;
 use crate::error::{UserError, io_reason};
 use crate::nearest::nearest;
+use crate::redact;
+use crate::user_file;
 use crate::yaml::{self, Entry, Value};
 
 /// The names the file may have.
@@ -38,14 +41,34 @@ impl FileLayer {
     }
 }
 
-/// The nearest `ralph.yml` at or above a directory.
+/// The nearest `ralph.yml` at or above a directory. The search ends at a directory of another user.
 pub fn find(directory: &Path) -> Option<PathBuf> {
-    directory.ancestors().flat_map(|parent| NAMES.map(|name| parent.join(name))).find(|path| path.exists())
+    search(directory).0
+}
+
+/// The same, and the files of other users that were passed over.
+fn search(directory: &Path) -> (Option<PathBuf>, Vec<String>) {
+    let mut ignored = Vec::new();
+    let places = user_file::own_ancestors(directory).flat_map(|parent| NAMES.map(|name| parent.join(name)));
+    for path in places {
+        match user_file::usable(&path) {
+            Ok(true) => return (Some(path), ignored),
+            Ok(false) => {}
+            Err(reason) => ignored.push(format!("{reason}; to use it, give `--config {}`", path.display())),
+        }
+    }
+    (None, ignored)
 }
 
 /// What the given file says, or the nearest one; nothing when there is none.
 pub fn nearest_file(given: Option<PathBuf>, directory: &Path) -> Result<FileLayer, UserError> {
-    given.or_else(|| find(directory)).map_or_else(|| Ok(FileLayer::default()), |path| read(&path))
+    if let Some(path) = given {
+        return read(&path);
+    }
+    let (path, ignored) = search(directory);
+    let mut file = path.map_or_else(|| Ok(FileLayer::default()), |path| read(&path))?;
+    file.warnings.extend(ignored);
+    Ok(file)
 }
 
 /// Reads a file.
@@ -55,17 +78,7 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
         UserError::usage(format!("cannot read `{name}`: {}", io_reason(error)))
             .hint("give `--config FILE`, or remove it")
     };
-    let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
-    if metadata.is_dir() {
-        return Err(UserError::usage(format!("`{name}` is a directory, expected a file")));
-    }
-    if metadata.len() > LARGEST {
-        return Err(UserError::usage(format!(
-            "`{name}` has {} bytes, more than a configuration can have",
-            metadata.len()
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(|error| unreadable(&error))?;
+    let bytes = user_file::read(path, LARGEST).map_err(|error| unreadable(&error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         UserError::usage(format!("`{name}` is not UTF-8: byte {at} is wrong")).hint("save the file as UTF-8")
@@ -73,9 +86,14 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
     read_text(path, &text)
 }
 
-/// Reads settings that stand in another file; paths in them belong to the directory of `path`.
+/// Reads the text of a file.
 pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
-    let mut reading = Reading::new(path, text);
+    read_at(path, path.parent().unwrap_or(Path::new("")), text)
+}
+
+/// Reads settings of `path` in which paths are relative to another directory.
+pub fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer, UserError> {
+    let mut reading = Reading::new(path, base, text);
     let mut file = FileLayer { path: Some(path.to_owned()), ..FileLayer::default() };
     let tree = yaml::parse(reading.name(), text)?;
     match &tree.value {
@@ -83,6 +101,9 @@ pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
         Value::Map(entries) => {
             let is_flat = |entry: &&Entry| legacy::renamed(&entry.key).is_some();
             let (flat, nested): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(is_flat);
+            if !flat.is_empty() {
+                reading.is_foreign();
+            }
             nested.into_iter().chain(flat).try_for_each(|entry| section(&mut reading, &mut file, "", entry))?;
         }
         other => {
@@ -90,7 +111,12 @@ pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
             return Err(reading.wrong(&tree, &message));
         }
     }
-    file.warnings = reading.into_warnings();
+    file.warnings = reading.finish()?;
+    let handed_on = file.adapters.iter().filter_map(|(_, adapter)| adapter.env.as_ref()).flat_map(|env| &env.value.0);
+    redact::learn(handed_on.cloned());
+    if let Some(OneLine(address)) = file.layer.notify_webhook.as_ref().and_then(|webhook| webhook.value.as_ref()) {
+        redact::learn([("notify.webhook".to_owned(), address.clone())]);
+    }
     Ok(file)
 }
 

@@ -42,13 +42,26 @@ fn a_transcript_is_a_name_or_a_command() {
 }
 
 #[test]
-fn an_unknown_key_is_a_warning_that_points_at_it() {
-    let file = read("cli:\n  backnd: demo\nfeathers: {}\n").unwrap();
+fn an_unknown_key_is_an_error_that_points_at_it() {
+    let error = read("cli:\n  backnd: demo\nfeathers: {}\n").unwrap_err();
     assert_eq!(
-        file.warnings[0],
+        error.message,
         "unknown key `cli.backnd`, did you mean `cli.backend`?\n --> ralph.yml:2:3\n  |\n2 |   backnd: demo\n  |   ^"
     );
-    assert!(file.warnings[1].starts_with("unknown key `feathers`\n --> ralph.yml:3:1"));
+    let error = read("verifi: [make test]\n").unwrap_err();
+    assert!(error.message.starts_with("unknown key `verifi`, did you mean `verify`?"), "{}", error.message);
+}
+
+#[test]
+fn in_a_file_of_another_program_only_the_safety_net_is_strict() {
+    for mark in ["max_iterations: 5\n", "event_loop: {checkpoint_interval: 3}\n", "tasks: {}\n"] {
+        let file = read(&format!("{mark}feathers: {{}}\n")).unwrap();
+        assert!(file.warnings.iter().any(|warning| warning.starts_with("unknown key `feathers`")), "{mark}");
+        for strict in ["limits: {max_wiat: 5}", "verify: [{run: make, timout: 5}]"] {
+            let error = read(&format!("{mark}{strict}\n")).unwrap_err();
+            assert!(error.message.contains("unknown key"), "{mark} {strict}: {}", error.message);
+        }
+    }
 }
 
 #[test]
@@ -115,8 +128,8 @@ fn mistakes_under_adapters_are_pointed_at() {
         let error = read(text).unwrap_err();
         assert!(error.message.starts_with(message), "{text}: {}", error.message);
     }
-    let file = read("adapters:\n  codex:\n    timout: 5\n").unwrap();
-    assert!(file.warnings[0].contains("did you mean `adapters.codex.timeout`?"), "{:?}", file.warnings);
+    let error = read("adapters:\n  codex:\n    timout: 5\n").unwrap_err();
+    assert!(error.message.contains("did you mean `adapters.codex.timeout`?"), "{}", error.message);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! commands import this room: the rooms below are handed what they need.
 
 mod adapter;
-pub mod bash_config;
 mod command;
 mod document;
 mod environment;
@@ -12,9 +11,8 @@ mod file;
 mod judgement;
 mod legacy;
 mod origin;
-pub mod ralphex;
-pub mod ralphrc;
 mod reading;
+mod saved;
 mod schema;
 mod settings;
 mod table;
@@ -22,13 +20,14 @@ mod trust;
 mod value;
 
 pub use adapter::Adapter;
-pub use command::{CommandLine, Program, PromptMode};
+pub use command::{CommandLine, Program, PromptMode, ShellLine, shell_words};
 pub use document::{effective, handbook, template};
 pub use environment::environment;
-pub use file::{FileLayer, find, nearest_file, read, read_text};
+pub use file::{FileLayer, find, nearest_file, read, read_at, read_text};
 pub use judgement::{Dollars, HatList, OrOff, SessionChoice};
 pub use origin::{Origin, Setting};
 pub use reading::Reading;
+pub use saved::Saved;
 pub use schema::{DRAFT, schema};
 pub use settings::{Layer, Settings};
 pub use table::{Key, Row};

@@ -20,6 +20,8 @@ pub enum Origin {
     Environment(&'static str),
     /// A flag.
     Flag(&'static str),
+    /// Where the value came from when the run started, in words.
+    Saved(String),
 }
 
 impl std::fmt::Display for Origin {
@@ -30,6 +32,7 @@ impl std::fmt::Display for Origin {
             Self::File { path, line } => write!(formatter, "{}:{line}", path.display()),
             Self::Environment(name) => write!(formatter, "environment variable `{name}`"),
             Self::Flag(name) => write!(formatter, "`{name}`"),
+            Self::Saved(origin) => formatter.write_str(origin),
         }
     }
 }

@@ -6,23 +6,38 @@ use super::legacy;
 use super::origin::{Origin, Setting};
 use super::value::SettingValue;
 use crate::error::UserError;
-use crate::yaml::{self, Entry, Node, Value};
+use crate::yaml::{self, Entry, Node, Place, Value};
 
 /// A file under way.
 pub struct Reading<'a> {
     path: &'a Path,
+    /// What paths in it are relative to.
+    base: &'a Path,
     name: String,
     text: &'a str,
     /// What the user should know, though the file can be used.
     pub warnings: Vec<String>,
     /// Keys of another program, with their lines.
     unused: Vec<(usize, String)>,
+    /// Keys that mean nothing.
+    unknown: Vec<Unknown>,
+    foreign: bool,
 }
 
+struct Unknown {
+    key: String,
+    message: String,
+    place: Place,
+}
+
+/// Sections that protect the user. A misspelt key there is an error even in a file of another program.
+const SAFETY: [&str; 5] = ["verify", "limits", "permission", "allowed_paths", "sandbox"];
+
 impl<'a> Reading<'a> {
-    /// Begins to read a file.
-    pub fn new(path: &'a Path, text: &'a str) -> Self {
-        Self { path, name: path.display().to_string(), text, warnings: Vec::new(), unused: Vec::new() }
+    /// Begins to read a file; paths in it are relative to `base`.
+    pub fn new(path: &'a Path, base: &'a Path, text: &'a str) -> Self {
+        let name = path.display().to_string();
+        Self { path, base, name, text, warnings: Vec::new(), unused: Vec::new(), unknown: Vec::new(), foreign: false }
     }
 
     /// The file as the user knows it.
@@ -44,9 +59,9 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A path that the file names: relative to the directory of the file.
+    /// A path that the file names.
     pub fn beside(&self, path: &str) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(path)
+        self.base.join(path)
     }
 
     /// A key that means nothing, and the one that may have been meant.
@@ -56,19 +71,33 @@ impl<'a> Reading<'a> {
             return;
         }
         let advice = meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"));
-        let excerpt = yaml::excerpt(&self.name, self.text, entry.place);
-        self.warnings.push(format!("unknown key `{key}`{advice}\n{excerpt}"));
+        let message = format!("unknown key `{key}`{advice}");
+        self.unknown.push(Unknown { key: key.to_owned(), message, place: entry.place });
     }
 
-    /// All that the user should know.
-    pub fn into_warnings(mut self) -> Vec<String> {
+    /// The file was written for another program, which has keys that ralph does not use.
+    pub fn is_foreign(&mut self) {
+        self.foreign = true;
+    }
+
+    /// What the user should know. An unknown key is an error in a file of ralph's own; in one of another program only
+    /// where it would switch off what protects the user.
+    pub fn finish(mut self) -> Result<Vec<String>, UserError> {
+        let foreign = self.foreign || !self.unused.is_empty();
+        for Unknown { key, message, place } in &self.unknown {
+            if !foreign || SAFETY.contains(&key.split(['.', '[']).next().unwrap_or_default()) {
+                return Err(yaml::pointing(&self.name, self.text, *place, message));
+            }
+            let excerpt = yaml::excerpt(&self.name, self.text, *place);
+            self.warnings.push(format!("{message}\n{excerpt}"));
+        }
         if !self.unused.is_empty() {
             self.unused.sort();
             let keys = self.unused.iter().map(|(line, key)| format!("`{key}` (line {line})"));
             let (name, keys) = (&self.name, keys.collect::<Vec<_>>().join(", "));
             self.warnings.push(format!("these keys of ralph-orchestrator in `{name}` do nothing here: {keys}"));
         }
-        self.warnings
+        Ok(self.warnings)
     }
 
     /// The value has another type than it must have.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::command::{CommandLine, Program, PromptMode};
+use super::command::{Program, PromptMode, ShellLine};
 use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
 use super::origin::{Origin, Setting};
 use super::table::layer;
@@ -55,6 +55,8 @@ settings! {
     "cli.command" command: Option<Program> = None;
     /// The arguments of a custom agent, before the prompt.
     "cli.args" args: Vec<String> = Vec::new();
+    /// More arguments for the chosen agent, besides its own; after `--` on the command line.
+    "cli.extra_args" extra_args: Vec<String> = Vec::new();
     /// How a custom agent takes its prompt: `stdin` (which is usual) or `arg`.
     "cli.prompt_mode" prompt_mode: Option<PromptMode> = None;
     /// The flag before the prompt of a custom agent, with `prompt_mode: arg`.
@@ -121,14 +123,14 @@ settings! {
     "completion.match" completion_match: Match = Match::LastLine;
     /// What the agent's output is: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
     "transcript" transcript: Choice = Choice::Auto;
-    /// Whether drivers and agent scripts of a repository run without a question: `always`, or `ask` the first time and after each change. Read from your own configuration too (`~/.config/ralph/ralph.yml`), where a repository cannot change it.
+    /// Whether code of a repository runs without a question: `always`, or `ask` the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Read from your own configuration too (`~/.config/ralph/ralph.yml`), where a repository cannot change it.
     "trust" trust: Trust = Trust::Always;
     /// The most time for one iteration; 0: no limit. `adapters.NAME.timeout` wins over it.
     "limits.timeout" timeout: Duration = Duration::from_secs(3600);
     /// The longest silence of an agent that also uses no CPU; 0: no limit.
     "limits.idle_timeout" idle_timeout: Duration = Duration::from_secs(600);
-    /// The longest silence before an agent's first byte; 0: no limit.
-    "limits.startup_timeout" startup_timeout: Duration = Duration::from_secs(300);
+    /// The longest silence before an agent's first byte; 0: no limit. Unset: 5 minutes, and no limit for agents of plain text, which may print nothing until they are done.
+    "limits.startup_timeout" startup_timeout: Option<Duration> = None;
     /// The longest total wait for rate limits; 0: do not wait.
     "limits.max_wait" max_wait: Duration = Duration::from_secs(6 * 3600);
     /// The most tokens for the whole run; unset: no limit.
@@ -137,21 +139,23 @@ settings! {
     "limits.calls_per_hour" calls_per_hour: Option<u32> = None;
     /// The longest line that is handed on in one part, in bytes.
     "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
-    /// When somebody is told: on `complete`, `failed`, `blocked` and `waiting` (for a limit to pass).
+    /// When to notify: on `complete`, `failed`, `blocked` and `waiting` (for a rate limit).
     "notify.on" notify_on: Vec<Moment> = Moment::ALL.to_vec();
-    /// A command that tells somebody; it gets the notice in `RALPH_NOTICE` and `RALPH_REASON`, and as JSON on standard input.
-    "notify.command" notify_command: Option<CommandLine> = None;
-    /// An address that the notice is sent to, as JSON; `https` needs `curl`.
+    /// A command that notifies you; it gets the event in `RALPH_NOTICE` and `RALPH_REASON`, and as JSON on standard input. With shell signs such as `|` or `$` it is run by `sh -c`. `ralph notify --test` tries it.
+    "notify.command" notify_command: Option<ShellLine> = None;
+    /// A URL that the notification is sent to, as JSON; `https` needs `curl`.
     "notify.webhook" notify_webhook: Option<OneLine> = None;
     /// Whether the terminal rings, and shows a notice of the desktop where it can.
     "notify.terminal" notify_terminal: bool = true;
+    /// Where runs are kept, instead of ralph's state directory; relative to this file. Inside of the workspace the agent can change or delete them.
+    "journal.directory" journal_directory: Option<PathBuf> = None;
     /// Whether the raw files of a run are kept `redacted`, without secrets, or `exact`, byte for byte.
     "journal.raw" raw: RawBytes = RawBytes::Redacted;
-    /// Whether large raw files are packed with zstd when the run ends.
+    /// Whether large raw files are packed with zstd while a run is under way.
     "journal.compress" compress: bool = true;
-    /// How many runs are kept, the newest; older ones that are over are removed when a run ends. Unset: all.
+    /// How many runs are kept, the newest; older completed ones are removed when a run ends. Unset: all.
     "journal.keep_runs" keep_runs: Option<u32> = None;
-    /// Whether what each iteration changed is kept with the run, committed or not, without secrets: for `ralph diff` and the exported page. In a git repository, up to 64 MB an iteration; the repository itself is not touched.
+    /// Whether what each iteration changed is kept with the run, committed or not, without secrets: for `ralph diff` and the exported page. In a git repository, for files up to 32 MiB; the repository itself is not touched.
     "journal.keep_diffs" keep_diffs: bool = true;
     /// A file that gets a copy of what agents say and publish, as canonical events, one JSON object a line: such as `.agent/events.jsonl`. Unset: none.
     "journal.events_file" events_file: Option<PathBuf> = None;

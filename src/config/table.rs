@@ -84,6 +84,34 @@ macro_rules! layer {
                 Ok(())
             }
 
+            /// Takes a value that a run has saved, as it was written. False when it can no longer be read.
+            pub(in $crate::config) fn restore(&mut self, path: &str, value: &serde_json::Value, origin: &str) -> bool {
+                let text = value.to_string();
+                let place = std::path::Path::new("");
+                let Ok(node) = $crate::yaml::parse("", &text) else { return false };
+                if self.read(path, path, &mut $crate::config::reading::Reading::new(place, place, &text), &node).is_err() {
+                    return false;
+                }
+                match path {
+                    $($path => if let Some(setting) = &mut self.$field {
+                        setting.origin = $crate::config::Origin::Saved(origin.to_owned());
+                    },)*
+                    _ => return false,
+                }
+                true
+            }
+
+            /// Takes the value of one key from another layer; false when that says nothing.
+            pub(in $crate::config) fn borrow(&mut self, path: &str, other: &Self) -> bool {
+                match path {
+                    $($path => {
+                        self.$field.clone_from(&other.$field);
+                        self.$field.is_some()
+                    })*
+                    _ => false,
+                }
+            }
+
             /// This layer over a lower one.
             #[must_use]
             pub fn over(self, lower: Self) -> Self {

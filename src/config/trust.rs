@@ -2,7 +2,7 @@
 
 use super::value::words;
 
-/// Whether drivers and agent scripts of a repository run without a question.
+/// Whether code of a repository runs without a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Starting ralph there is the consent, as with any build tool.

@@ -27,6 +27,13 @@ pub enum Tools {
     Progress,
 }
 
+/// The longest message and tool output that is held: a longer message goes on in the next one, of an output the rest is
+/// left out.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+/// What stands in place of the rest.
+const CUT: &str = "\n… (the rest is left out)";
+
 /// Writes one stream.
 #[derive(Debug)]
 pub struct Claude {
@@ -91,7 +98,12 @@ impl Claude {
                 self.tool_start(&tool.id, &tool.name, tool.input.as_ref(), parent.as_deref(), out);
             }
             Event::ToolOutput { tool, text, .. } if self.outputs.contains_key(&tool.id) => {
-                self.outputs.entry(tool.id.clone()).or_default().push_str(text);
+                let output = self.outputs.entry(tool.id.clone()).or_default();
+                if output.len() + text.len() <= LONGEST {
+                    output.push_str(text);
+                } else if !output.ends_with(CUT) {
+                    output.push_str(CUT);
+                }
             }
             Event::ToolEnd { tool, parent } if self.outputs.contains_key(&tool.id) => {
                 self.close(out);
@@ -191,7 +203,8 @@ impl Claude {
     }
 
     fn fragment(&mut self, tag: Tag, parent: Option<&str>, text: &str, out: &mut Vec<u8>) {
-        if self.open.as_ref().is_none_or(|open| open.tag != tag || open.parent.as_deref() != parent) {
+        let is_full = self.open.as_ref().is_some_and(|open| open.text.len() + text.len() > LONGEST);
+        if is_full || self.open.as_ref().is_none_or(|open| open.tag != tag || open.parent.as_deref() != parent) {
             self.close(out);
             self.begin(out);
             self.open = Some(Open { tag, parent: parent.map(str::to_owned), text: String::new() });

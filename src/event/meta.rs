@@ -84,8 +84,8 @@ pub enum Known {
         /// HTTP status, when there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
-        /// When a limit ends, RFC 3339.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// When a limit ends, RFC 3339; read also from seconds since 1970.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "time_or_seconds")]
         resets_at: Option<String>,
         /// How long until a limit ends, seen from the event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,6 +157,19 @@ pub enum Known {
         /// What it is.
         to: String,
     },
+}
+
+/// A time as RFC 3339, or as seconds since 1970. A number that is no time is left out: the rest of the error still counts.
+fn time_or_seconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Option::<Value>::deserialize(deserializer)? {
+        Some(Value::String(text)) => Some(text),
+        Some(Value::Number(number)) => {
+            #[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
+            let seconds = number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64));
+            seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok()).map(|at| at.to_string())
+        }
+        _ => None,
+    })
 }
 
 /// One item of the agent's plan.

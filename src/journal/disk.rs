@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,20 @@ pub trait Growing: Debug + Send {
     /// Returns when a power cut can no longer take anything away.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Fails when the file is no longer in any directory: what is written to it, nobody will ever read.
-    fn is_there(&self) -> io::Result<()>;
+    /// Looks whether another process has changed the file, which must have this many bytes. What was added is removed, and
+    /// a file that was removed or replaced is restored. Says what happened, and how long the file is now.
+    fn watch(&mut self, length: u64) -> io::Result<Option<Tampering>>;
+}
+
+/// What another process did to a file that only ralph may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tampering {
+    /// It was removed, or another file was put in its place. It is restored.
+    Replaced,
+    /// Bytes were added. They are removed.
+    Longer(u64),
+    /// It was cut to this length, at the end of a record. The rest is lost.
+    Cut(u64),
 }
 
 /// Whether a file may exist already.
@@ -56,12 +68,15 @@ pub struct RealDisk;
 impl Disk for RealDisk {
     fn grow(&self, path: &Path, make: Make) -> io::Result<Box<dyn Growing>> {
         let mut options = private();
-        let options = options.append(true);
+        let options = options.read(true).append(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = match make {
             Make::New => options.create_new(true).open(path)?,
             Make::OpenOrNew => options.create(true).open(path)?,
         };
-        Ok(Box::new(RealFile(file)))
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an ordinary file"));
+        }
+        Ok(Box::new(RealFile { file, path: path.to_owned() }))
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -95,27 +110,84 @@ impl Disk for RealDisk {
 
 /// A file on a real disk.
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    path: PathBuf,
+}
 
 impl Growing for RealFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.file.write_all(bytes)
     }
 
     fn shorten(&mut self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
+        self.file.set_len(length)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
-    fn is_there(&self) -> io::Result<()> {
-        if self.0.metadata()?.nlink() == 0 {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the run's directory was removed"));
+    fn watch(&mut self, length: u64) -> io::Result<Option<Tampering>> {
+        let own = self.file.metadata()?;
+        let found = match own.len() {
+            size if size > length => {
+                self.file.set_len(length)?;
+                Some(Tampering::Longer(size - length))
+            }
+            size if size < length => {
+                let end = last_line_end(&self.file, size)?;
+                self.file.set_len(end)?;
+                Some(Tampering::Cut(end))
+            }
+            _ => None,
+        };
+        match fs::symlink_metadata(&self.path) {
+            Ok(there) if there.ino() == own.ino() && there.dev() == own.dev() => Ok(found),
+            _ => {
+                self.restore()?;
+                Ok(Some(found.unwrap_or(Tampering::Replaced)))
+            }
         }
+    }
+}
+
+impl RealFile {
+    /// Puts the file back in its place. The descriptor still has all of it.
+    fn restore(&mut self) -> io::Result<()> {
+        if let Some(directory) = self.path.parent() {
+            RealDisk.directory(directory)?;
+        }
+        let new = beside(&self.path);
+        let _ = fs::remove_file(&new);
+        let mut file = private().read(true).append(true).create_new(true).open(&new)?;
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut file)?;
+        file.sync_data()?;
+        if self.path.is_dir() {
+            fs::remove_dir_all(&self.path)?;
+        }
+        fs::rename(&new, &self.path)?;
+        self.file = file;
         Ok(())
     }
+}
+
+/// Where the last complete line ends.
+fn last_line_end(file: &File, size: u64) -> io::Result<u64> {
+    use std::os::unix::fs::FileExt as _;
+    let mut end = size;
+    let mut bytes = vec![0; 64 * 1024];
+    while end > 0 {
+        let start = end.saturating_sub(bytes.len() as u64);
+        let part = &mut bytes[..usize::try_from(end - start).unwrap_or(0)];
+        file.read_exact_at(part, start)?;
+        if let Some(at) = memchr::memrchr(b'\n', part) {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 /// Where a file is written before it takes its place.

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::event::{Event, Stream, Tag};
 use crate::journal::writer::{Journal, Raw};
-use crate::journal::{Body, Fact, Record, Redactor};
+use crate::journal::{Body, Fact, Record};
+use crate::redact::Clean;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +115,8 @@ impl Growing for MemoryFile {
         Ok(())
     }
 
-    fn is_there(&self) -> io::Result<()> {
-        Ok(())
+    fn watch(&mut self, _length: u64) -> io::Result<Option<Tampering>> {
+        Ok(None)
     }
 }
 
@@ -169,17 +170,16 @@ fn write(disk: &Memory, came: &mut Came) -> io::Result<()> {
     let mut journal = Journal::create_on(disk, Path::new(JOURNAL))?;
     let result = (|| {
         for iteration in 1..=3 {
-            let mut raw = Raw::create(disk, Path::new("run/raw"), iteration, &Redactor::off())?;
+            let mut raw = Raw::create(disk, Path::new("run/raw"), iteration)?;
             disk.replace(Path::new("run/prompts/1.md"), b"prompt")?;
             for word in ["one", "two", "three"] {
-                raw.write(Stream::Stdout, word.as_bytes())?;
+                raw.write(Stream::Stdout, &Clean::exact(word))?;
                 let event = Event::text(Tag::Ai, word);
                 let appended = journal.append(Body::Agent { iteration, from: Stream::Stdout, event })?;
-                came.told.push((*appended.record).clone());
+                came.told.push((appended.record).clone());
             }
-            raw.finish()?;
             let appended = journal.append(Body::Loop(Fact::Notice { message: format!("end of {iteration}") }))?;
-            came.told.push((*appended.record).clone());
+            came.told.push((appended.record).clone());
             journal.sync()?;
             came.synced = came.told.len();
         }
@@ -188,7 +188,7 @@ fn write(disk: &Memory, came: &mut Came) -> io::Result<()> {
     if result.is_err()
         && let Ok(appended) = journal.append(Body::Loop(Fact::Notice { message: "stopped".into() }))
     {
-        came.told.push((*appended.record).clone());
+        came.told.push((appended.record).clone());
     }
     result
 }

@@ -1,15 +1,16 @@
-//! One run at a time in a directory. The lock is the operating system's: it dies with the process, so a
-//! crash never leaves a directory locked.
+//! One run at a time in a workspace. The lock is the operating system's, on the workspace directory itself: there is no
+//! file to link, replace or clean up, and a crash never leaves a directory locked.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::disk::private;
+use super::Store;
+use super::disk::{Disk as _, RealDisk};
 
-/// Who holds the lock, for the message to whoever comes second.
+/// Who holds the lock: for the message to whoever comes second, and to reach the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The process.
@@ -20,12 +21,17 @@ pub struct Holder {
     pub agent: String,
     /// Since when.
     pub since: jiff::Timestamp,
+    /// The socket that takes orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<PathBuf>,
 }
 
 /// Held as long as it lives.
 #[derive(Debug)]
 pub struct Lock {
-    file: File,
+    /// The workspace, locked.
+    _directory: File,
+    holder: PathBuf,
 }
 
 /// Why there is no lock.
@@ -34,66 +40,86 @@ pub enum LockError {
     /// Another run has it.
     #[error("another run is active in this directory")]
     Held(Option<Holder>),
-    /// The file cannot be used.
+    /// The directory cannot be locked.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
 impl Lock {
-    /// Takes the lock, or says who has it.
-    pub fn take(path: &Path) -> Result<Self, LockError> {
-        let mut file = private().read(true).write(true).create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { file }),
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text)?;
-                Err(LockError::Held(serde_json::from_str(&text).ok()))
-            }
+    /// Takes the lock of a workspace, or says who has it.
+    pub fn take(store: &Store) -> Result<Self, LockError> {
+        let directory = File::open(store.workspace())?;
+        match directory.try_lock() {
+            Ok(()) => Ok(Self { _directory: directory, holder: store.holder() }),
+            Err(TryLockError::WouldBlock) => Err(LockError::Held(signed(&store.holder()))),
             Err(TryLockError::Error(error)) => Err(error.into()),
         }
     }
 
-    /// Who runs here now; `None` when nobody does. A lock that is taken for a moment would refuse a run that starts in that
-    /// moment, so that it is only tried when its holder seems to be alive.
-    pub fn holder(path: &Path) -> Option<Holder> {
-        let holder: Holder = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    /// Who runs here now; `None` when nobody does. Trying the lock would refuse a run that starts in that moment, so it is
+    /// tried only when the last holder is alive.
+    pub fn holder(store: &Store) -> Option<Holder> {
+        let holder = signed(&store.holder())?;
         let pid = rustix::process::Pid::from_raw(i32::try_from(holder.pid).ok()?)?;
-        rustix::process::test_kill_process(pid).ok()?;
-        let held = matches!(File::open(path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+        // A process of another user is alive too.
+        if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+            return None;
+        }
+        let held = matches!(File::open(store.workspace()).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
         held.then_some(holder)
     }
 
     /// Writes down who holds it.
-    pub fn sign(&mut self, holder: &Holder) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        self.file.write_all(&serde_json::to_vec(holder)?)
+    pub fn sign(&self, holder: &Holder) -> io::Result<()> {
+        RealDisk.replace(&self.holder, &serde_json::to_vec(holder)?)
     }
+}
+
+fn signed(path: &Path) -> Option<Holder> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // An empty file says that nobody is here; the lock itself goes with the descriptor.
-        let _ = self.file.set_len(0);
+        // The lock itself goes with the descriptor.
+        let _ = std::fs::remove_file(&self.holder);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::State;
 
     #[test]
     fn the_second_learns_who_was_first() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lock");
-        let holder = Holder { pid: 1, run: "r".into(), agent: "a".into(), since: jiff::Timestamp::UNIX_EPOCH };
-        let mut first = Lock::take(&path).unwrap();
+        let workspace = directory.path().join("work");
+        std::fs::create_dir(&workspace).unwrap();
+        let store = State::at(directory.path().join("state")).store(&workspace);
+        store.create().unwrap();
+        let (pid, since) = (std::process::id(), jiff::Timestamp::UNIX_EPOCH);
+        let holder = Holder { pid, run: "r".into(), agent: "a".into(), since, control: None };
+        let first = Lock::take(&store).unwrap();
         first.sign(&holder).unwrap();
-        assert!(matches!(Lock::take(&path), Err(LockError::Held(Some(found))) if found == holder));
-        assert_eq!(Lock::holder(&path), Some(holder));
+        assert!(matches!(Lock::take(&store), Err(LockError::Held(Some(found))) if found == holder));
+        assert_eq!(Lock::holder(&store), Some(holder));
         drop(first);
-        assert_eq!(Lock::holder(&path), None);
-        Lock::take(&path).unwrap();
+        assert_eq!(Lock::holder(&store), None);
+        // Another test may have forked a child that still holds the descriptor until its exec.
+        let mut attempts = 0..100;
+        while Lock::take(&store).is_err() {
+            assert!(attempts.next().is_some(), "the lock stays taken");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn nothing_in_the_workspace_is_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = State::at(directory.path().join("state")).store(directory.path());
+        let _lock = Lock::take(&store).unwrap();
+        let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+        assert!(names.is_empty(), "{names:?}");
     }
 }

@@ -40,10 +40,10 @@ fn a_torn_tail_is_not_a_record_until_it_is_whole() {
     std::fs::write(&torn, &whole[..cut]).unwrap();
 
     let mut reader = Reader::open(&torn, 0).unwrap();
-    assert_eq!(reader.read().unwrap().unwrap().unwrap(), *first.record);
+    assert_eq!(reader.read().unwrap().unwrap().unwrap(), first.record);
     assert!(reader.read().unwrap().is_none());
     std::fs::OpenOptions::new().append(true).open(&torn).unwrap().write_all(&whole[cut..]).unwrap();
-    assert_eq!(reader.read().unwrap().unwrap().unwrap(), *second.record);
+    assert_eq!(reader.read().unwrap().unwrap().unwrap(), second.record);
     assert!(reader.read().unwrap().is_none());
     assert_eq!(reader.offset(), second.end);
 }

@@ -9,8 +9,8 @@ use crate::event::{FailureClass, Usage};
 pub struct Receipt {
     /// Which iteration.
     pub iteration: u32,
-    /// True when the agent's turn succeeded.
-    pub success: bool,
+    /// What it came to.
+    pub outcome: IterationOutcome,
     /// How it ended, in words.
     pub ended: String,
     /// The failure's class, when it failed.
@@ -40,6 +40,9 @@ pub struct Receipt {
     /// True when they were left running, false when they were stopped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_running: bool,
+    /// Processes of the agent that could not be ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<String>,
     /// Who played it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
@@ -84,6 +87,33 @@ pub struct Receipt {
     pub verified: Option<bool>,
 }
 
+/// What an iteration came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationOutcome {
+    /// The agent's turn succeeded.
+    #[default]
+    Ok,
+    /// The agent failed, or gave up.
+    Failed,
+    /// The turn succeeded, but a check, the plan file or `allowed_paths` rejected the claim to be done.
+    Rejected,
+    /// A person stopped it before its end.
+    Interrupted,
+}
+
+impl Receipt {
+    /// True when the agent's turn succeeded, whatever became of its claim.
+    pub const fn success(&self) -> bool {
+        matches!(self.outcome, IterationOutcome::Ok | IterationOutcome::Rejected)
+    }
+
+    /// True when it failed. An interrupted iteration did not.
+    pub const fn failed(&self) -> bool {
+        matches!(self.outcome, IterationOutcome::Failed)
+    }
+}
+
 /// The most files that a receipt names.
 pub const MOST_FILES: usize = 200;
 
@@ -108,16 +138,6 @@ impl Filled {
         let window = self.window.or(known).filter(|window| *window > 0)?;
         Some(self.tokens.saturating_mul(100) / window)
     }
-}
-
-/// A topic and what is said about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Topic {
-    /// Such as `build.done`.
-    pub topic: String,
-    /// Any text.
-    #[serde(default)]
-    pub payload: String,
 }
 
 /// How one command of a verification went.

@@ -8,8 +8,9 @@ use std::io::Write as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::receipt::{CheckResult, Cost, Receipt, Topic, is_zero};
-use crate::event::{Event, Meta, SchemaError, Stream, Usage};
+use super::receipt::{CheckResult, Cost, Receipt, is_zero};
+use crate::control::Order;
+use crate::event::{Event, Meta, SchemaError, Stream, Topic, Usage};
 use crate::signals::Signal;
 
 /// The version of the format. A reader refuses to write to a newer one.
@@ -168,14 +169,14 @@ pub enum Fact {
         /// The hats that hear it.
         heard_by: Vec<String>,
     },
-    /// A person told the running loop something from elsewhere.
+    /// A person gave the running loop an order.
     Control {
-        /// `hint`, `pause`, `continue`, `stop`, `retry`, …
-        command: String,
-        /// Its words.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        words: Option<String>,
+        /// The order.
+        #[serde(flatten)]
+        order: Order,
     },
+    /// The run is paused until somebody continues it.
+    Paused,
     /// A person interrupted.
     Interrupt {
         /// The Unix signal.

@@ -1,26 +1,106 @@
-//! The `.ralph` directory: where runs live. Everything in it is private to its owner.
+//! Where runs live: a directory for each project in the user's state directory, outside every workspace, so that an agent
+//! that works in the workspace does not touch the records about it. Everything is private to its owner.
 
+use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::disk::{Disk, RealDisk, private};
-use super::redact::Redactor;
+use crate::redact::Redactor;
 
-/// What ralph itself writes is no business of git; plug-ins that the user keeps here are.
-const GITIGNORE: &str = "/runs/\n/lock\n/.gitignore\n";
+/// Which working directory a project is.
+const PROJECT: &str = "project.json";
 
-/// The settings with which a run began, as a valid `ralph.yml`; beside the journal.
-pub const SETTINGS: &str = "settings.yml";
-/// The user's words, when they were given once and are in no file.
-pub const PROMPT: &str = "prompt.md";
+/// The settings and the prompt with which a run began, beside the journal.
+pub const PLAN: &str = "plan.json";
+/// The diff of a whole run, from its start to its end.
+pub const WHOLE_DIFF: &str = "run";
+/// An id may be shortened to this many characters.
+const SHORTEST_ID: usize = 4;
 
-/// The `.ralph` of one working directory.
+/// ralph's state directory: all projects of this user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    directory: PathBuf,
+}
+
+/// The runs of one project, that is, of one working directory.
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
+    workspace: PathBuf,
+}
+
+/// What a project's own file says, so that its history is known after the project was moved or deleted.
+#[derive(Debug, Serialize, Deserialize)]
+struct Project {
+    workspace: PathBuf,
+}
+
+impl State {
+    /// `RALPH_STATE_DIR`, or `ralph` in `$XDG_STATE_HOME`, or in `~/.local/state`. `None` when no variable names a place.
+    pub fn of_user() -> Option<Self> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
+        let own = variable("RALPH_STATE_DIR").and_then(|path| std::path::absolute(path).ok());
+        let directory = own
+            .or_else(|| absolute("XDG_STATE_HOME").map(|path| path.join("ralph")))
+            .or_else(|| absolute("HOME").map(|path| path.join(".local/state/ralph")))?;
+        Some(Self { directory })
+    }
+
+    /// The state directory at a place.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The store of a working directory. Nothing is created.
+    pub fn store(&self, workspace: &Path) -> Store {
+        let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+        let hash = Sha256::digest(workspace.as_os_str().as_bytes());
+        let hash = hash.iter().take(5).fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        let name = workspace.file_name().unwrap_or(OsStr::new("root")).to_string_lossy();
+        let usual = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+        let name: String = name.chars().map(|letter| if usual(letter) { letter } else { '_' }).take(40).collect();
+        Store { directory: self.projects().join(format!("{name}-{hash}")), workspace }
+    }
+
+    /// The stores of all projects that have runs.
+    pub fn stores(&self) -> io::Result<Vec<Store>> {
+        let mut stores = Vec::new();
+        let listing = match std::fs::read_dir(self.projects()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(stores),
+            listing => listing?,
+        };
+        for entry in listing {
+            let directory = entry?.path();
+            let Ok(text) = std::fs::read(directory.join(PROJECT)) else { continue };
+            if let Ok(Project { workspace }) = serde_json::from_slice(&text) {
+                stores.push(Store { directory, workspace });
+            }
+        }
+        stores.sort_unstable_by(|one, other| one.directory.cmp(&other.directory));
+        Ok(stores)
+    }
+
+    fn projects(&self) -> PathBuf {
+        self.directory.join("projects")
+    }
 }
 
 /// The directory of one run.
@@ -71,9 +151,9 @@ impl RunDirectory {
         RealDisk.replace(&self.path.join(name), clean.as_deref().unwrap_or(text).as_bytes())
     }
 
-    /// What an iteration changed.
-    pub fn difference(&self, iteration: u32) -> PathBuf {
-        self.path.join("diffs").join(format!("{iteration}.patch"))
+    /// A diff: its name is the number of an iteration, or [`WHOLE_DIFF`].
+    pub fn difference(&self, name: &str) -> PathBuf {
+        self.path.join("diffs").join(format!("{name}.patch"))
     }
 
     /// Where the raw bytes are.
@@ -83,40 +163,59 @@ impl RunDirectory {
 }
 
 impl Store {
-    /// Opens or creates the store of a working directory.
-    pub fn open(workspace: &Path) -> io::Result<Self> {
-        let directory = workspace.join(".ralph");
-        RealDisk.directory(&directory.join("runs"))?;
-        let ignore = directory.join(".gitignore");
-        if !ignore.exists() {
-            private().write(true).create(true).truncate(true).open(&ignore)?.write_all(GITIGNORE.as_bytes())?;
+    /// Creates what is missing of it.
+    pub fn create(&self) -> io::Result<()> {
+        RealDisk.directory(&self.runs_directory())?;
+        let project = self.directory.join(PROJECT);
+        if !project.exists() {
+            RealDisk.replace(&project, &serde_json::to_vec(&Project { workspace: self.workspace.clone() })?)?;
         }
-        Ok(Self { directory })
+        // Only where the user keeps the state inside of a repository does git see it at all.
+        if let Some(state) = self.directory.ancestors().nth(2)
+            && state.starts_with(&self.workspace)
+            && !state.join(".gitignore").exists()
+        {
+            private().write(true).create_new(true).open(state.join(".gitignore"))?.write_all(b"*\n")?;
+        }
+        Ok(())
     }
 
-    /// The store of a working directory as it is; nothing is created.
-    pub fn at(workspace: &Path) -> Self {
-        Self { directory: workspace.join(".ralph") }
+    /// The working directory.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// True when the state is kept inside of the working directory, where the agent can write.
+    pub fn is_inside_workspace(&self) -> bool {
+        self.directory.starts_with(&self.workspace)
+    }
+
+    /// True when there is any run.
+    pub fn exists(&self) -> bool {
+        self.runs_directory().is_dir()
     }
 
     /// The directory of a run that was made here.
     pub fn run(&self, id: &str) -> Option<RunDirectory> {
-        self.has_run(id).then(|| RunDirectory { id: id.to_owned(), path: self.directory.join("runs").join(id) })
+        self.has_run(id).then(|| RunDirectory { id: id.to_owned(), path: self.runs_directory().join(id) })
     }
 
-    /// The store of a working directory, if there is one. Nothing is created: looking changes nothing.
-    pub fn find(workspace: &Path) -> Option<Self> {
-        let directory = workspace.join(".ralph");
-        directory.join("runs").is_dir().then_some(Self { directory })
+    fn runs_directory(&self) -> PathBuf {
+        self.directory.join("runs")
     }
 
     /// All runs, oldest first.
     pub fn runs(&self) -> io::Result<Vec<RunDirectory>> {
         let mut runs = Vec::new();
-        for entry in std::fs::read_dir(self.directory.join("runs"))? {
+        for entry in std::fs::read_dir(self.runs_directory())? {
             let entry = entry?;
             let run = RunDirectory { id: entry.file_name().to_string_lossy().into_owned(), path: entry.path() };
-            if run.journal().is_file() {
+            if is_id(&run.id) && run.journal().is_file() {
                 runs.push(run);
             }
         }
@@ -130,6 +229,9 @@ impl Store {
         let Some(id) = id else { return runs.pop().ok_or(Unresolved::NoRuns) };
         if let Some(exact) = runs.iter().position(|run| run.id == id) {
             return Ok(runs.swap_remove(exact));
+        }
+        if id.len() < SHORTEST_ID {
+            return Err(Unresolved::Unknown);
         }
         let short = |run: &RunDirectory| {
             run.id.starts_with(id) || run.id.rsplit('-').next().is_some_and(|letters| letters.starts_with(id))
@@ -145,26 +247,26 @@ impl Store {
         }
     }
 
-    /// The lock file.
-    pub fn lock(&self) -> PathBuf {
-        self.directory.join("lock")
+    /// Who runs here, for the message to whoever comes second. The lock itself is on the working directory.
+    pub fn holder(&self) -> PathBuf {
+        self.directory.join("holder.json")
     }
 
     /// True when a run of this id was made here.
     pub fn has_run(&self, id: &str) -> bool {
-        !id.is_empty() && !id.contains('/') && self.directory.join("runs").join(id).is_dir()
+        is_id(id) && self.runs_directory().join(id).is_dir()
     }
 
     /// Creates the directory of a new run. Its id sorts by time and is unique in the store.
     pub fn create_run(&self) -> io::Result<RunDirectory> {
         for _ in 0..100 {
             let id = new_id(Timestamp::now());
-            let path = self.directory.join("runs").join(&id);
+            let path = self.runs_directory().join(&id);
             match RealDisk.new_directory(&path) {
                 Ok(()) => {
                     RealDisk.directory(&path.join("raw"))?;
                     RealDisk.directory(&path.join("prompts"))?;
-                    RealDisk.sync_directory(&self.directory.join("runs"))?;
+                    RealDisk.sync_directory(&self.runs_directory())?;
                     return Ok(RunDirectory { id, path });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -173,6 +275,12 @@ impl Store {
         }
         Err(io::Error::other("no free run id"))
     }
+}
+
+/// True for a text that can be the id of a run. Ids are printed into shells and used as file names.
+pub fn is_id(text: &str) -> bool {
+    let usual = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=64).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(usual)
 }
 
 /// `20261115-204512-k3f9`: the time in UTC to the millisecond, then two characters by chance.

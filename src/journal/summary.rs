@@ -3,6 +3,7 @@
 //! It is kept beside the journal with the offset up to which it is true, so that looking at a long run reads only what
 //! came after. It is never the truth: a summary that is missing or damaged is made anew from the journal.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -10,14 +11,16 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::activity::Activity;
 use super::reader::Reader;
 use super::receipt::{CheckResult, Cost, Receipt};
 use super::record::{Body, Fact, Outcome, Record};
 use super::store::RunDirectory;
+use crate::control::Order;
 use crate::event::Usage;
 
 /// The version of the summary's own form. Another one is made anew.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// A run as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,8 +50,17 @@ pub struct Summary {
     /// When the newest record was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<Timestamp>,
+    /// What it does now, if it is alive.
+    #[serde(default)]
+    pub activity: Activity,
+    /// When it was last started or resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+    /// How long it took before that.
+    #[serde(default)]
+    before_ms: u64,
     /// Each iteration, in order. One that was tried again is here once for each try.
-    pub iterations: Vec<Played>,
+    pub iterations: Vec<IterationSummary>,
     /// The decisions.
     pub decisions: Vec<Decision>,
     /// How it ended, when it has.
@@ -66,6 +78,9 @@ pub struct Summary {
     /// When that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembered: Option<Timestamp>,
+    /// Orders that came after that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<Order>,
     /// How it was to end, when that was decided and nothing came after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settled: Option<Outcome>,
@@ -76,7 +91,7 @@ pub struct Summary {
 
 /// One try of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Played {
+pub struct IterationSummary {
     /// Its number.
     pub iteration: u32,
     /// Where its first record begins in the journal.
@@ -164,8 +179,11 @@ impl Summary {
         self.covers = end;
         let Body::Loop(fact) = &record.body else { return };
         self.newest = Some(record.at);
+        self.activity.see(fact, record.at);
         match fact {
             Fact::RunStart { version, ralph, run, agent, command, transcript, workspace, prompt, .. } => {
+                self.before_ms = self.duration_ms();
+                self.since = Some(record.at);
                 if self.started.is_some() {
                     self.resumed += 1;
                     self.end = None;
@@ -183,12 +201,12 @@ impl Summary {
             }
             Fact::IterationStart { iteration, .. } => {
                 self.settled = None;
-                self.iterations.push(Played {
+                self.iterations.push(IterationSummary {
                     iteration: *iteration,
                     from: start,
                     to: end,
                     started: Some(record.at),
-                    ..Played::default()
+                    ..IterationSummary::default()
                 });
             }
             Fact::Verification { checks, .. } => {
@@ -202,6 +220,7 @@ impl Summary {
                     last.to = end;
                 }
             }
+            Fact::Control { order } => self.orders.push(order.clone()),
             Fact::Decision { verdict, reason, memory, outcome, .. } => {
                 self.settled = *outcome;
                 let iteration = self.iterations.last().map_or(0, |played| played.iteration);
@@ -209,6 +228,7 @@ impl Summary {
                 if memory.is_some() {
                     self.memory.clone_from(memory);
                     self.remembered = Some(record.at);
+                    self.orders.clear();
                     self.decided = self.iterations.len();
                 }
             }
@@ -239,6 +259,11 @@ impl Summary {
         self.iterations.iter().skip(self.decided).filter_map(|played| played.receipt.as_ref())
     }
 
+    /// When the iterations started that the last decision does not know of.
+    pub fn undecided_starts(&self) -> impl Iterator<Item = Timestamp> {
+        self.iterations.iter().skip(self.decided).filter_map(|iteration| iteration.started)
+    }
+
     /// What all iterations reported together.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
@@ -258,8 +283,22 @@ impl Summary {
         self.end.as_ref().map_or(iterations, |end| end.duration_ms)
     }
 
+    /// How long a run took that is alive at this time.
+    pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
+        let passed = self.since.map_or(0, |since| now.as_millisecond() - since.as_millisecond());
+        self.before_ms + u64::try_from(passed).unwrap_or(0)
+    }
+
+    /// How many iterations began, or, when the run is over, how many it says it had. One that was tried again counts once.
+    pub fn count(&self) -> usize {
+        match &self.end {
+            Some(end) => usize::try_from(end.iterations).unwrap_or(usize::MAX),
+            None => self.iterations.iter().map(|tried| tried.iteration).collect::<BTreeSet<_>>().len(),
+        }
+    }
+
     /// All tries of an iteration.
-    pub fn tries(&self, iteration: u32) -> impl Iterator<Item = &Played> {
+    pub fn tries(&self, iteration: u32) -> impl Iterator<Item = &IterationSummary> {
         self.iterations.iter().filter(move |played| played.iteration == iteration)
     }
 
@@ -315,7 +354,7 @@ mod tests {
         assert_eq!(whole.duration_ms(), 15);
         let length = std::fs::metadata(run.journal()).unwrap().len();
         assert_eq!((whole.iterations[2].to, whole.covers), (length, length));
-        for damaged in [&b"{}"[..], b"", b"{\"form\":1,\"covers\":99999999"] {
+        for damaged in [&b"{}"[..], b"", b"{\"form\":2,\"covers\":99999999"] {
             std::fs::write(run.summary(), damaged).unwrap();
             assert_eq!(Summary::of(&run).unwrap(), whole);
         }

@@ -3,18 +3,17 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::disk::{Disk, Growing, Make, RealDisk};
+use super::disk::{Disk, Growing, Make, RealDisk, Tampering};
 use super::reader;
 use super::record::{Body, Record};
-use super::redact::{Redactor, Streaming};
 use crate::event::Stream;
+use crate::redact::Clean;
 
-/// How often is looked whether the journal is still in its directory.
+/// How often is looked whether another process has changed the journal.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The open journal of the run under way.
@@ -28,13 +27,14 @@ pub struct Journal {
     torn: bool,
     line: Vec<u8>,
     looked: Instant,
+    tampering: Option<Tampering>,
 }
 
 /// A record on disk, and where the journal ends behind it.
 #[derive(Clone, Debug)]
 pub struct Appended {
     /// The record.
-    pub record: Arc<Record>,
+    pub record: Record,
     /// The offset of its first byte.
     pub start: u64,
     /// The offset behind its newline.
@@ -68,7 +68,15 @@ impl Journal {
     }
 
     fn at(file: Box<dyn Growing>, next: u64, length: u64) -> Self {
-        Self { file, next, length, torn: false, line: Vec::with_capacity(4096), looked: Instant::now() }
+        Self {
+            file,
+            next,
+            length,
+            torn: false,
+            line: Vec::with_capacity(4096),
+            looked: Instant::now(),
+            tampering: None,
+        }
     }
 
     /// Writes one record.
@@ -77,9 +85,8 @@ impl Journal {
             self.file.shorten(self.length)?;
             self.torn = false;
         }
-        if self.looked.elapsed() > LOOK {
-            self.looked = Instant::now();
-            self.file.is_there()?;
+        if self.looked.elapsed() > LOOK || matches!(body, Body::Loop(_)) {
+            self.look()?;
         }
         let record = Record { seq: self.next, at: Timestamp::now(), body };
         self.line.clear();
@@ -97,7 +104,7 @@ impl Journal {
         }
         // Timestamps are kept to the millisecond, so that a record reads back as it was.
         let at = Timestamp::from_millisecond(record.at.as_millisecond()).unwrap_or(record.at);
-        Ok(Appended { record: Arc::new(Record { at, ..record }), start, end: self.length })
+        Ok(Appended { record: Record { at, ..record }, start, end: self.length })
     }
 
     /// How many bytes of records there are.
@@ -107,30 +114,38 @@ impl Journal {
 
     /// Makes sure that a power cut loses nothing written so far.
     pub fn sync(&mut self) -> io::Result<()> {
-        self.file.is_there()?;
+        self.look()?;
         self.file.sync()
+    }
+
+    /// What another process did to the journal since this was last asked.
+    pub fn tampering(&mut self) -> Option<Tampering> {
+        self.tampering.take()
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        self.looked = Instant::now();
+        if let Some(tampering) = self.file.watch(self.length)? {
+            if let Tampering::Cut(length) = tampering {
+                self.length = length;
+            }
+            self.tampering = Some(tampering);
+        }
+        Ok(())
     }
 }
 
-/// The raw bytes of one iteration, without secrets.
+/// The raw bytes of one iteration. Only clean ones can be written.
 #[derive(Debug)]
 pub struct Raw {
-    stdout: Side,
-    stderr: Side,
-}
-
-#[derive(Debug)]
-struct Side {
-    file: Box<dyn Growing>,
-    stream: Streaming,
+    stdout: Box<dyn Growing>,
+    stderr: Box<dyn Growing>,
 }
 
 impl Raw {
     /// Creates both files of an iteration. One that is tried again appends to them.
-    pub fn create(disk: &dyn Disk, directory: &Path, iteration: u32, redactor: &Redactor) -> io::Result<Self> {
-        let open = |path: PathBuf| -> io::Result<Side> {
-            Ok(Side { file: disk.grow(&path, Make::OpenOrNew)?, stream: Streaming::new(redactor) })
-        };
+    pub fn create(disk: &dyn Disk, directory: &Path, iteration: u32) -> io::Result<Self> {
+        let open = |path: PathBuf| disk.grow(&path, Make::OpenOrNew);
         let stderr = directory.join(format!("{iteration}.stderr"));
         Ok(Self { stdout: open(Self::stdout(directory, iteration))?, stderr: open(stderr)? })
     }
@@ -140,31 +155,16 @@ impl Raw {
         directory.join(format!("{iteration}.stdout"))
     }
 
-    /// Writes bytes as they came, but for secrets. Says how many there are more in the file.
-    pub fn write(&mut self, from: Stream, bytes: &[u8]) -> io::Result<usize> {
-        let Side { file, stream } = match from {
+    /// Appends bytes. Says how many.
+    pub fn write(&mut self, from: Stream, bytes: &Clean<impl AsRef<[u8]>>) -> io::Result<usize> {
+        let bytes = (**bytes).as_ref();
+        let file = match from {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        stream.write(bytes, &mut Appending(&mut **file))
-    }
-
-    /// The agent has ended: writes what was held back, and says how much of it is standard output.
-    pub fn finish(&mut self) -> io::Result<usize> {
-        self.stderr.stream.finish(&mut Appending(&mut *self.stderr.file))?;
-        self.stdout.stream.finish(&mut Appending(&mut *self.stdout.file))
-    }
-}
-
-/// A growing file for who only knows writers.
-struct Appending<'a>(&'a mut dyn Growing);
-
-impl io::Write for Appending<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.append(bytes).map(|()| bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        if !bytes.is_empty() {
+            file.append(bytes)?;
+        }
+        Ok(bytes.len())
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Clocks, Exit, Invocation, Output, StartError, Stream, start};
+use super::supervisor::start_small;
+use super::{Clocks, Exit, Invocation, Output, StartError, Stream};
 
 /// What a command said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ impl Captured {
 
 /// Runs a command within a time, and keeps at most `most` bytes of each stream.
 pub async fn capture(invocation: Invocation, patience: Duration, most: usize) -> Result<Captured, StartError> {
-    let mut process = start(invocation, Clocks { total: Some(patience), ..Clocks::default() })?;
+    let mut process = start_small(invocation, Clocks { total: Some(patience), ..Clocks::default() })?;
     let mut captured = Captured { exit: None, stdout: Vec::new(), stderr: Vec::new(), cut: false };
     loop {
         match process.next().await {

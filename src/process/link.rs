@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::Interest;
 
 use super::invocation::Stdin;
+use super::platform;
 use super::pty::{Terminal, Typist};
 use super::spawn::Spawned;
 use super::stream::{Drained, Sink, Source, register};
@@ -34,7 +35,7 @@ pub(super) enum Input {
 impl Ends {
     pub fn pipes(spawned: Spawned, stdin: &Stdin) -> io::Result<Self> {
         let source = |descriptor: OwnedFd| -> io::Result<_> {
-            deepen(&descriptor);
+            platform::deepen(&descriptor);
             Ok(Source::new(register(descriptor, Interest::READABLE)?, Drained::ShortRead))
         };
         let outputs = [spawned.stdout.map(source).transpose()?, spawned.stderr.map(source).transpose()?];
@@ -56,19 +57,6 @@ impl Ends {
         };
         Ok(Self { outputs: [Some(Source::new(ours, Drained::WouldBlock)), None], input, terminal: Some(terminal) })
     }
-}
-
-/// What a pipe holds where the system lets it: as much as an unprivileged process may ask for.
-#[cfg(target_os = "linux")]
-const DEPTH: usize = 1024 * 1024;
-
-/// A deep pipe: some agents lose what they still had to say when they find it full (gemini ends in mid-line, with exit
-/// code 0), and no reader is always faster than they are. Where it cannot be had, the ordinary one serves.
-fn deepen(descriptor: &OwnedFd) {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::pipe::fcntl_setpipe_size(descriptor, DEPTH);
-    #[cfg(not(target_os = "linux"))]
-    let _ = descriptor;
 }
 
 impl Ends {

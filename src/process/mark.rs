@@ -8,11 +8,22 @@ use std::fmt;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{MARK, table};
+use super::{MARK, platform, registry, table};
 
 /// A number that no other tree on this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Mark(pub u64);
+
+/// Whose mark a process carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carried {
+    This,
+    Another,
+    /// It has dropped it, or never had one.
+    None,
+    /// That cannot be seen now.
+    Unknown,
+}
 
 /// Which bits of a mark say what; the highest keeps it far above any limit that a person would set.
 const HIGH: u64 = 1 << 62;
@@ -25,19 +36,21 @@ impl Mark {
         Self(*PROCESS | (NEXT.fetch_add(1, Ordering::Relaxed) & COUNT))
     }
 
-    /// Whether a process carries this mark; none when that cannot be seen now.
-    pub fn is_on(self, pid: i32) -> Option<bool> {
-        match limit(pid)? {
-            limit if limit == self.0 => Some(true),
-            // Another tree of this process: no need to look further.
-            limit if limit & !COUNT == *PROCESS => Some(false),
-            _ => Some(in_environment(pid)?.contains(&self)),
+    /// Whose mark a process carries. Only marks of trees that this process knows count: others may be invented.
+    pub fn on(self, pid: i32) -> Carried {
+        let limit = platform::limit(pid).map(Self);
+        if limit.is_some_and(|limit| limit == self) {
+            return Carried::This;
         }
-    }
-
-    /// True for any mark that this process has given.
-    pub fn any_is_on(pid: i32) -> bool {
-        limit(pid).is_some_and(|limit| limit & !COUNT == *PROCESS)
+        if limit.is_some_and(registry::is_tree) {
+            return Carried::Another;
+        }
+        match in_environment(pid) {
+            None => Carried::Unknown,
+            Some(marks) if marks.contains(&self) => Carried::This,
+            Some(marks) if marks.iter().any(|mark| registry::is_tree(*mark)) => Carried::Another,
+            Some(_) => Carried::None,
+        }
     }
 
     /// What stands in [`MARK`]: this one, after those of the runs that this process itself is part of.
@@ -51,7 +64,7 @@ impl Mark {
     /// All marks on a process: its own, and those of the runs around it. None when that cannot be seen now.
     pub fn all_on(pid: i32) -> Option<Vec<Self>> {
         let mut marks = in_environment(pid)?;
-        marks.push(Self(limit(pid)?));
+        marks.push(Self(platform::limit(pid)?));
         Some(marks)
     }
 }
@@ -74,28 +87,3 @@ static PROCESS: LazyLock<u64> = LazyLock::new(|| {
     let started = table::entry(std::process::id().cast_signed()).map_or(0, |entry| entry.started) & 0xf_ffff;
     HIGH | pid << 40 | started << 20
 });
-
-/// Puts the mark on the calling process. Used between fork and exec.
-#[cfg(target_os = "linux")]
-pub(super) fn put_on_self(mark: Mark) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let maximum = getrlimit(Resource::Locks).maximum;
-    // Where a sandbox refuses, the environment has to do.
-    let _ = setrlimit(Resource::Locks, Rlimit { current: Some(mark.0), maximum });
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn put_on_self(_mark: Mark) {}
-
-/// The limit of another process, even of one that is dead but not yet reaped; the highest number for no limit.
-#[cfg(target_os = "linux")]
-fn limit(pid: i32) -> Option<u64> {
-    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
-    Some(line.split_ascii_whitespace().next()?.parse().unwrap_or(u64::MAX))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn limit(_pid: i32) -> Option<u64> {
-    Some(u64::MAX)
-}

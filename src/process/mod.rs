@@ -5,19 +5,21 @@
 mod abandon;
 mod capture;
 mod clocks;
-mod console;
+mod descent;
 mod exit;
+mod group;
 mod guardian;
 mod invocation;
-mod keyboard;
 pub mod lines;
 mod link;
 mod mark;
 mod own;
+mod peer;
 mod private_file;
 mod pty;
 mod registry;
 mod resolve;
+mod runtime;
 mod spawn;
 mod start_error;
 mod stop;
@@ -27,29 +29,65 @@ mod supervisor;
 mod table;
 mod tree;
 
+#[cfg(all(target_os = "linux", not(ralph_portable)))]
+mod linux;
+#[cfg(all(target_os = "linux", not(ralph_portable)))]
+use linux as platform;
+// Compiled everywhere, so that a change on Linux cannot break it unseen.
+#[cfg_attr(all(target_os = "linux", not(ralph_portable)), allow(dead_code))]
+mod portable;
+#[cfg(any(not(target_os = "linux"), ralph_portable))]
+use portable as platform;
+
 use std::time::Duration;
 
 pub use crate::event::Stream;
 pub use capture::{Captured, capture};
 pub use clocks::Clocks;
-pub use console::Console;
+pub(crate) use descent::is_descendant;
 pub use guardian::{guardian_main, protect};
 pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
-pub use keyboard::Keyboard;
 pub use lines::{Line, Lines, Part};
-pub use own::{
-    die_by, has_terminal, ignores, is_in_background, own_program, restore_signals, suspend_self, take_signals,
-    terminal_size, typed_line,
+pub(crate) use own::{
+    die_by, ending_signals, enough_files, ignores, is_foreground, restore_signals, signal_name, suspend_self,
+    take_signals,
 };
+pub use own::{forbid_inspection, own_program};
+pub(crate) use peer::peer;
 pub use private_file::PrivateFile;
 pub use resolve::ARGUMENT_LIMIT;
+pub use runtime::runtime;
 pub use start_error::{StartError, TooLong};
 pub use strays::{StrayOfRun, strays};
+pub(crate) use stream::register;
 pub use supervisor::{Process, start};
 
 /// Finds the program of an invocation and sees whether it can be run, without running it.
-pub fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> {
+pub(crate) fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> {
     resolve::program(invocation)
+}
+
+/// What keeps agents from leaving processes behind on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Containment {
+    /// Every agent gets a control group, which is killed at once.
+    pub control_group: bool,
+    /// Processes that lose their parent come to ralph.
+    pub orphans: bool,
+    /// The process table can be read.
+    pub table: bool,
+}
+
+impl Containment {
+    /// Looks what this machine has.
+    pub fn of_this_machine() -> Self {
+        let own = std::process::id().cast_signed();
+        Self {
+            control_group: group::is_available(),
+            orphans: registry::adopter() == own,
+            table: table::entry(own).is_some(),
+        }
+    }
 }
 
 /// The variable that marks everything an agent starts, whatever it does to its group, session and parents.
@@ -81,14 +119,32 @@ pub struct Ended {
     pub stopped: Option<StopReason>,
     /// What was still there when the process itself had ended. Stopped, unless it was to be left running.
     pub left_behind: Vec<Stray>,
-    /// What could not be ended: processes that hang in the kernel.
+    /// What could not be ended: processes that hang in the kernel, belong to another user, or multiply too fast.
     pub survivors: Vec<Stray>,
+    /// True when nobody could see whether something is left, because the process table cannot be read.
+    pub unseen: bool,
     /// False when somebody still held the output open at the end, so that bytes may be missing.
     pub pipes_closed: bool,
     /// From start to end, without the time it was paused.
     pub active: Duration,
-    /// Until the first byte of output.
-    pub first_byte: Option<Duration>,
+    /// The same until it was stopped, without the time that it took to end; `active` when it ended by itself.
+    pub stopped_after: Duration,
+}
+
+impl Ended {
+    /// True unless ralph stopped it before it had said its last word.
+    pub const fn ended_by_itself(&self) -> bool {
+        matches!(self.stopped, None | Some(StopReason::AfterEnd))
+    }
+
+    /// What could not be ended or seen, for people.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        let named = self.survivors.iter().map(|stray| format!("could not end a process of the agent: {stray}"));
+        let unseen = self.unseen.then_some("cannot read the process table: processes of the agent may be left");
+        let open = (!self.pipes_closed && self.left_behind.is_empty())
+            .then_some("another process holds the agent's output open: some of it may be missing");
+        named.chain(unseen.into_iter().chain(open).map(str::to_owned)).collect()
+    }
 }
 
 /// Why a process was stopped.
@@ -115,6 +171,12 @@ pub struct Stray {
     pub pid: u32,
     /// Its command line.
     pub command: String,
+}
+
+impl std::fmt::Display for Stray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.command, self.pid)
+    }
 }
 
 /// How a process ended.

@@ -1,73 +1,91 @@
 //! What ralph does to its own process: halting with the shell, and dying by the signal that ended it.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::Size;
+use super::guardian::{self, Duty};
+use super::platform;
 
-/// This program, for starting it once more; on Linux even when its file was replaced by a newer one meanwhile.
+/// This program, for starting it once more.
 pub fn own_program() -> PathBuf {
-    if cfg!(target_os = "linux") {
-        PathBuf::from("/proc/self/exe")
-    } else {
-        std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ralph"))
+    platform::own_program()
+}
+
+/// Raises the limit on open files as far as it goes; an error with that limit where it is too low to run anything.
+pub(crate) fn enough_files() -> Result<(), u64> {
+    match super::spawn::raise_open_files() {
+        limit @ ..FEWEST_FILES => Err(limit),
+        _ => Ok(()),
     }
 }
 
-/// The size of the terminal on standard output; a usual one where there is none.
-pub fn terminal_size() -> Size {
-    match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {
-        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => Size { rows: size.ws_row, columns: size.ws_col },
-        _ => Size { rows: 24, columns: 80 },
-    }
+/// What ralph itself and one agent need, with some to spare.
+const FEWEST_FILES: u64 = 40;
+
+/// Keeps agents of the same user away from the memory and the descriptors of this process. Call it first thing in `main`.
+pub fn forbid_inspection() {
+    platform::forbid_inspection();
 }
 
-/// True when standard input is a terminal, and this is its foreground program: in the background, reading would halt it.
-pub fn has_terminal() -> bool {
-    let input = rustix::stdio::stdin();
-    rustix::termios::isatty(input)
-        && rustix::termios::tcgetpgrp(input).is_ok_and(|group| group == rustix::process::getpgrp())
-}
-
-/// True when standard output is a terminal of ours that another program has now: the shell, after `bg`.
-pub fn is_in_background() -> bool {
-    rustix::termios::tcgetpgrp(rustix::stdio::stdout()).is_ok_and(|group| group != rustix::process::getpgrp())
-}
-
-/// Asks, and hears the line that a person types; `None` when nothing comes in time, or the terminal is gone.
-pub fn typed_line(question: &str, patience: Duration) -> Option<String> {
-    let input = rustix::stdio::stdin();
-    // What was typed before the question is no answer to it; what is typed as soon as it is seen is one.
-    let _ = rustix::termios::tcflush(input, rustix::termios::QueueSelector::IFlush);
-    let mut output = std::io::stdout();
-    output.write_all(question.as_bytes()).and_then(|()| output.flush()).ok()?;
-    let mut ready = [rustix::event::PollFd::new(&input, rustix::event::PollFlags::IN)];
-    let timeout = rustix::event::Timespec::try_from(patience).ok()?;
-    match rustix::event::poll(&mut ready, Some(&timeout)) {
-        Ok(1..) => {
-            let mut words = String::new();
-            std::io::stdin().read_line(&mut words).ok().filter(|length| *length > 0).map(|_| words)
-        }
-        _ => None,
-    }
+/// True when this program is in the foreground of a terminal, so that a person can press Ctrl-Z.
+pub(crate) fn is_foreground() -> bool {
+    let group = rustix::process::getpgrp();
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    streams.iter().any(|stream| rustix::termios::tcgetpgrp(stream).is_ok_and(|foreground| foreground == group))
 }
 
 /// Halts this process until the shell lets it go on. The caller has halted its agents before.
-pub fn suspend_self() {
+pub(crate) fn suspend_self() {
+    guardian::add(Duty::Sleep);
     // STOP and not TSTP: this program handles TSTP, so that it would come back here.
     let _ = kill_process(getpid(), Signal::STOP);
+    guardian::remove(&Duty::Sleep);
 }
 
-/// Unix signals that end a program which does not care about them.
-const USUAL: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+/// Unix signals that end a program which does not care about them, beside SIGINT, SIGTERM and SIGHUP. Not those that tell
+/// of a fault in the program itself.
+const ENDING: &[(i32, &str)] = &[
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGVTALRM, "SIGVTALRM"),
+    (libc::SIGPROF, "SIGPROF"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGXFSZ, "SIGXFSZ"),
+    (libc::SIGIO, "SIGIO"),
+    (libc::SIGSYS, "SIGSYS"),
+    (libc::SIGTRAP, "SIGTRAP"),
+    (libc::SIGABRT, "SIGABRT"),
+    #[cfg(target_os = "linux")]
+    (libc::SIGPWR, "SIGPWR"),
+    #[cfg(target_os = "linux")]
+    (libc::SIGSTKFLT, "SIGSTKFLT"),
+];
+
+/// The numbers of all Unix signals that end a program, beside SIGINT, SIGTERM and SIGHUP.
+pub(crate) fn ending_signals() -> Vec<i32> {
+    let named = ENDING.iter().map(|(number, _)| *number);
+    #[cfg(target_os = "linux")]
+    let named = named.chain(libc::SIGRTMIN()..=libc::SIGRTMAX());
+    named.collect()
+}
+
+/// The name of one of them.
+pub(crate) fn signal_name(number: i32) -> String {
+    let named = ENDING.iter().find(|(one, _)| *one == number);
+    named.map_or_else(|| format!("Unix signal {number}"), |(_, name)| (*name).to_owned())
+}
+
+/// All Unix signals that a run cares about.
+fn usual() -> Vec<i32> {
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP].into_iter().chain(ending_signals()).collect()
+}
 
 /// True for a Unix signal that whoever started ralph wants ignored, as `nohup` does.
 #[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
-pub fn ignores(number: i32) -> bool {
+pub(crate) fn ignores(number: i32) -> bool {
     // SAFETY: it only asks; all zeros is a valid value to be written over.
     let now = unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
@@ -78,28 +96,29 @@ pub fn ignores(number: i32) -> bool {
 }
 
 /// What was done about them before [`restore_signals`].
-static HANDLERS: Mutex<Option<[libc::sigaction; USUAL.len()]>> = Mutex::new(None);
+static HANDLERS: Mutex<Option<Vec<(i32, libc::sigaction)>>> = Mutex::new(None);
 
 /// Lets the usual Unix signals end this process again, but for ignored ones: nothing is left that would need care.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
-pub fn restore_signals() {
-    let before = USUAL.map(|number| {
+pub(crate) fn restore_signals() {
+    let before = usual().into_iter().map(|number| {
         // SAFETY: plain C calls with valid arguments; all zeros is the default action with no flags and an empty mask.
         unsafe {
             let (default, mut before): (_, libc::sigaction) = (std::mem::zeroed(), std::mem::zeroed());
             let wanted = if ignores(number) { std::ptr::null() } else { &raw const default };
             libc::sigaction(number, wanted, &raw mut before);
-            before
+            (number, before)
         }
     });
+    let before = before.collect();
     HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(before);
 }
 
 /// Cares about them again, when another run begins in the same process. The runtime installs its handlers only once.
 #[expect(unsafe_code, reason = "a handler can only be put back by a C call")]
-pub fn take_signals() {
+pub(crate) fn take_signals() {
     let handlers = HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).take();
-    for (number, before) in USUAL.into_iter().zip(handlers.into_iter().flatten()) {
+    for (number, before) in handlers.into_iter().flatten() {
         // SAFETY: a plain C call; the handler was installed before in this very process.
         unsafe {
             libc::sigaction(number, &raw const before, std::ptr::null_mut());
@@ -109,7 +128,7 @@ pub fn take_signals() {
 
 /// Ends this process by a Unix signal, so that the shell sees a true death by it.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
-pub fn die_by(number: i32) -> ! {
+pub(crate) fn die_by(number: i32) -> ! {
     // SAFETY: plain C calls with valid arguments; no handler of ours runs between them.
     unsafe {
         libc::signal(number, libc::SIG_DFL);

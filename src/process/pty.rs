@@ -5,19 +5,19 @@
 
 use std::future::Future;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::process::Pid;
-use rustix::pty::OpenptFlags;
 use rustix::termios::{self, InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, Winsize};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, Sleep};
 
 use super::invocation::{Size, Stdin};
+use super::platform;
 use super::stream::Sink;
 
 /// How often it is looked whether the agent has read all that was typed.
@@ -29,10 +29,10 @@ pub(super) struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
 /// Makes a terminal, our end and the agent's end: raw where a prompt is typed into it, as usual where a person types.
 pub(super) fn open(size: Size, stdin: &Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
-    let ours = rustix::pty::openpt(flags())?;
+    let ours = rustix::pty::openpt(platform::pty_flags())?;
     rustix::pty::grantpt(&ours)?;
     rustix::pty::unlockpt(&ours)?;
-    let theirs = peer(&ours)?;
+    let theirs = platform::pty_peer(&ours)?;
     if !matches!(stdin, Stdin::Keys) {
         let mut modes = termios::tcgetattr(&theirs)?;
         modes.make_raw();
@@ -104,7 +104,7 @@ impl Typist {
     /// Twice empty is wanted, because bytes on their way are counted nowhere for a moment.
     fn look(&mut self) -> io::Result<Typed> {
         let ours = self.terminal.0.get_ref();
-        let theirs = peer(ours)?;
+        let theirs = platform::pty_peer(ours)?;
         let mut modes = termios::tcgetattr(&theirs)?;
         if !is_untouched(&modes) {
             rustix::io::write(ours, &[self.last])?;
@@ -117,7 +117,7 @@ impl Typist {
         let end = if self.last == 4 { 5 } else { 4 };
         modes.local_modes |= LocalModes::ICANON;
         for code in [SpecialCodeIndex::VERASE, SpecialCodeIndex::VKILL, SpecialCodeIndex::VEOL] {
-            modes.special_codes[code] = NO_CODE;
+            modes.special_codes[code] = platform::NO_CODE;
         }
         modes.special_codes[SpecialCodeIndex::VEOF] = end;
         termios::tcsetattr(&theirs, OptionalActions::Now, &modes)?;
@@ -126,9 +126,6 @@ impl Typist {
         Ok(Typed::Read)
     }
 }
-
-/// A special code that no byte has.
-const NO_CODE: u8 = if cfg!(target_os = "linux") { 0 } else { 0xff };
 
 enum Typed {
     Unread,
@@ -141,27 +138,4 @@ fn is_untouched(modes: &Termios) -> bool {
 
 fn winsize(size: Size) -> Winsize {
     Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
-}
-
-#[cfg(target_os = "linux")]
-fn flags() -> OpenptFlags {
-    OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC
-}
-
-#[cfg(target_os = "linux")]
-fn peer(ours: impl AsFd) -> io::Result<OwnedFd> {
-    Ok(rustix::pty::ioctl_tiocgptpeer(ours, flags())?)
-}
-
-/// Elsewhere our end cannot be opened closed-on-exec; the child closes what it inherits (see `spawn.rs`).
-#[cfg(not(target_os = "linux"))]
-fn flags() -> OpenptFlags {
-    OpenptFlags::RDWR | OpenptFlags::NOCTTY
-}
-
-#[cfg(not(target_os = "linux"))]
-fn peer(ours: impl AsFd) -> io::Result<OwnedFd> {
-    use rustix::fs::{Mode, OFlags};
-    let name = rustix::pty::ptsname(ours, Vec::new())?;
-    Ok(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?)
 }

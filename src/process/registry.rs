@@ -3,26 +3,37 @@
 //! Adoption of orphans is an attribute of a whole process, so this is the one place with state shared by all agents.
 //! It must never reap a child that somebody else in this process may wait for.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::process::{Child, Command};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::process::Pid;
-
-use super::exit;
 use super::mark::Mark;
-use super::table::Table;
+use super::platform;
+use super::tree::Identity;
 
 /// Children that were spawned here and are not yet reaped; they are waited for elsewhere.
 static SPAWNED: LazyLock<Mutex<HashSet<i32>>> = LazyLock::new(Mutex::default);
 
+/// The trees of this process by their marks, with their roots; without one where processes of an ended tree were left
+/// running on purpose.
+static TREES: LazyLock<Mutex<HashMap<Mark, Option<Identity>>>> = LazyLock::new(Mutex::default);
+
 /// True when orphans of the trees come to this process.
-static REAPER: LazyLock<bool> = LazyLock::new(become_reaper);
+static ADOPTS: LazyLock<bool> = LazyLock::new(platform::adopt_orphans);
+
+/// True when every child that was not started here is of an agent: see [`own_all_children`].
+static OWNS: OnceLock<bool> = OnceLock::new();
 
 /// Makes sure that orphans come here. Where the platform cannot do that, they are found by their mark.
 pub(super) fn prepare() {
-    let _ = *REAPER;
+    let _ = *ADOPTS;
+}
+
+/// Declares that this process starts all its children here, so that any other child is an orphan of an agent, whatever it
+/// has done to its mark. Not so where a shell started some and then became this program.
+pub(super) fn own_all_children() {
+    OWNS.get_or_init(|| *ADOPTS && !platform::has_other_children(&spawned()));
 }
 
 /// Spawns a child and notes it, in one step: nobody may see it in between and take it for an orphan.
@@ -38,44 +49,44 @@ pub(super) fn remove(pid: i32) {
     spawned().remove(&pid);
 }
 
-/// True when several agents run, so that it pays to look at the process table together.
-pub(super) fn is_crowded() -> bool {
-    // Two: one agent and the guardian.
-    spawned().len() > 2
+/// The children that were spawned here. None is added or removed while this is held.
+pub(super) fn spawned() -> MutexGuard<'static, HashSet<i32>> {
+    SPAWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The process that orphans come to: this one, or the first of the system where that cannot be had.
 pub(super) fn adopter() -> i32 {
-    if *REAPER { own_pid() } else { 1 }
+    if *ADOPTS { std::process::id().cast_signed() } else { 1 }
 }
 
-/// Reaps orphans that have died: an agent that runs for hours may leave thousands.
-pub(super) fn reap_orphans(table: &Table) {
-    for entry in table.children(own_pid()).filter(|entry| entry.zombie) {
-        if let Some(pid) = Pid::from_raw(entry.pid)
-            && Mark::any_is_on(entry.pid)
-            && !spawned().contains(&entry.pid)
-        {
-            exit::reap(pid);
-        }
-    }
+pub(super) fn add_tree(mark: Mark, root: Identity) {
+    trees().insert(mark, Some(root));
 }
 
-fn own_pid() -> i32 {
-    rustix::process::getpid().as_raw_nonzero().get()
+pub(super) fn remove_tree(mark: Mark) {
+    trees().remove(&mark);
 }
 
-fn spawned() -> MutexGuard<'static, HashSet<i32>> {
-    SPAWNED.lock().unwrap_or_else(PoisonError::into_inner)
+/// Remembers the mark of a tree whose processes may go on.
+pub(super) fn leave_tree(mark: Mark) {
+    trees().insert(mark, None);
 }
 
-#[cfg(target_os = "linux")]
-fn become_reaper() -> bool {
-    // Any number switches it on; our own reads best in a trace.
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok()
+pub(super) fn is_tree(mark: Mark) -> bool {
+    trees().contains_key(&mark)
 }
 
-#[cfg(not(target_os = "linux"))]
-fn become_reaper() -> bool {
-    false
+/// True when every child that was not started here is of an agent.
+pub(super) fn owns_children() -> bool {
+    OWNS.get() == Some(&true)
+}
+
+/// True when an orphan without a mark, started at `started`, can only be of this tree, or of one that is gone.
+pub(super) fn must_be_of(mark: Mark, started: u64) -> bool {
+    owns_children()
+        && trees().iter().all(|(other, root)| *other == mark || root.is_none_or(|root| root.started > started))
+}
+
+fn trees() -> MutexGuard<'static, HashMap<Mark, Option<Identity>>> {
+    TREES.lock().unwrap_or_else(PoisonError::into_inner)
 }

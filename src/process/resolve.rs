@@ -173,13 +173,22 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Compares the machine with that of the running program; 32-bit x86 also runs on 64-bit kernels.
+/// Compares the machine with that of the running program.
 fn is_foreign_elf(head: &[u8]) -> bool {
-    const MACHINE: std::ops::Range<usize> = 18..20;
-    const I386: &[u8] = &[3, 0];
-    let machine = head.get(MACHINE);
-    let own = self::head(Path::new("/proc/self/exe")).ok().and_then(|own| own.get(MACHINE).map(<[u8]>::to_vec));
-    own.is_some() && machine != own.as_deref() && machine != Some(I386)
+    self::head(Path::new("/proc/self/exe")).is_ok_and(|own| !may_run(machine(head), machine(&own)))
+}
+
+fn machine(head: &[u8]) -> Option<[u8; 2]> {
+    head.get(18..20)?.try_into().ok()
+}
+
+/// Programs of the 32-bit form of a processor run on 64-bit kernels, too; where they do not, the system says so.
+fn may_run(program: Option<[u8; 2]>, own: Option<[u8; 2]>) -> bool {
+    const I386: [u8; 2] = [3, 0];
+    const ARM: [u8; 2] = [40, 0];
+    const X86_64: [u8; 2] = [62, 0];
+    const ARM64: [u8; 2] = [183, 0];
+    program == own || own.is_none() || matches!((program, own), (Some(I386), Some(X86_64)) | (Some(ARM), Some(ARM64)))
 }
 
 /// True when the kernel was taught to run other formats, through an emulator for example.
@@ -212,29 +221,14 @@ fn nearest(name: &str, directories: &[PathBuf]) -> Vec<String> {
         .filter_map(|directory| std::fs::read_dir(directory).ok())
         .flat_map(Iterator::flatten)
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter_map(|candidate| Some((distance(name, &candidate, allowed)?, candidate)))
+        // Most names are much longer or shorter, and need no closer look.
+        .filter(|candidate| name.len().abs_diff(candidate.len()) <= allowed * 4)
+        .map(|candidate| (strsim::osa_distance(name, &candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
         .collect();
     found.sort();
     found.dedup();
     found.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// The number of single-character changes between two names, if it is at most `allowed`.
-fn distance(from: &str, to: &str, allowed: usize) -> Option<usize> {
-    if from.len().abs_diff(to.len()) > allowed * 4 {
-        return None;
-    }
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, character) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
-        for column in 0..to.len() {
-            let change = diagonal + usize::from(character != to[column]);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row.last().copied().filter(|distance| *distance <= allowed)
 }
 
 #[cfg(test)]

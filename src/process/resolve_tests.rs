@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::super::Invocation;
 use super::super::start_error::StartError;
-use super::{distance, explain, loader};
+use super::{explain, loader, may_run};
 
 #[test]
 fn what_the_system_says_is_told_apart() {
@@ -25,15 +25,6 @@ fn what_the_system_says_is_told_apart() {
 }
 
 #[test]
-fn distance_counts_changes_up_to_a_limit() {
-    assert_eq!(distance("claude", "claude", 2), Some(0));
-    assert_eq!(distance("cluade", "claude", 2), Some(2));
-    assert_eq!(distance("codx", "codex", 1), Some(1));
-    assert_eq!(distance("claude", "gemini", 3), None);
-    assert_eq!(distance("", "ab", 2), Some(2));
-}
-
-#[test]
 fn a_loader_is_read_from_the_header_and_garbage_has_none() {
     let own = loader(Path::new("/proc/self/exe"));
     assert!(own.is_none_or(|own| own.starts_with('/')));
@@ -45,4 +36,11 @@ fn a_loader_is_read_from_the_header_and_garbage_has_none() {
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(loader(&path), None, "{length}");
     }
+}
+
+#[test]
+fn a_64_bit_kernel_runs_the_32_bit_form_of_its_own_processor() {
+    let (x86, arm, x86_64, arm64) = (Some([3, 0]), Some([40, 0]), Some([62, 0]), Some([183, 0]));
+    assert!(may_run(x86, x86_64) && may_run(arm, arm64) && may_run(arm64, arm64) && may_run(x86, None));
+    assert!(!may_run(x86, arm64) && !may_run(arm, x86_64) && !may_run(arm64, x86_64));
 }

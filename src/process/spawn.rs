@@ -4,7 +4,7 @@
 //! ignored signals, no standard input. It must never be started without a parent-death signal where there is one.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,8 +15,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use super::invocation::{Environment, Invocation, Stdin};
-use super::mark::{Mark, put_on_self};
-use super::{MARK, registry};
+use super::mark::Mark;
+use super::{MARK, platform, registry};
 
 /// A started child and our ends of its streams.
 #[derive(Debug)]
@@ -30,10 +30,14 @@ pub(super) struct Spawned {
 /// What the child is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// The root of a tree: it carries the mark, and dies with us.
-    Agent(Mark),
+    /// The root of a tree: it carries the mark, joins the control group behind this descriptor, and dies with us.
+    Agent { mark: Mark, group: Option<RawFd> },
     /// It sees our end.
     Guardian,
+}
+
+fn agent(mark: Mark, group: Option<&OwnedFd>) -> Role {
+    Role::Agent { mark, group: group.map(AsRawFd::as_raw_fd) }
 }
 
 /// Whether the session of the child gets a terminal.
@@ -45,7 +49,12 @@ enum Controlling {
 }
 
 /// Starts a child on pipes.
-pub(super) fn on_pipes(invocation: &Invocation, program: &Path, mark: Mark) -> io::Result<Spawned> {
+pub(super) fn on_pipes(
+    invocation: &Invocation,
+    program: &Path,
+    mark: Mark,
+    group: Option<&OwnedFd>,
+) -> io::Result<Spawned> {
     let mut command = command(invocation, program, mark);
     command.stdin(match &invocation.stdin {
         Stdin::Null | Stdin::Keys => Stdio::null(),
@@ -53,7 +62,7 @@ pub(super) fn on_pipes(invocation: &Invocation, program: &Path, mark: Mark) -> i
         Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    spawn(command, Role::Agent(mark), Controlling::Nothing)
+    spawn(command, agent(mark, group), Controlling::Nothing)
 }
 
 /// Starts a child whose output, and whose input if there is any, is this terminal.
@@ -61,6 +70,7 @@ pub(super) fn on_terminal(
     invocation: &Invocation,
     program: &Path,
     mark: Mark,
+    group: Option<&OwnedFd>,
     terminal: OwnedFd,
 ) -> io::Result<Spawned> {
     let mut command = command(invocation, program, mark);
@@ -72,7 +82,7 @@ pub(super) fn on_terminal(
         Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(terminal.try_clone()?).stderr(terminal);
-    spawn(command, Role::Agent(mark), Controlling::StandardOutput)
+    spawn(command, agent(mark, group), Controlling::StandardOutput)
 }
 
 /// Starts the guardian: with an empty environment, so that it carries no mark, and nothing to hold on to.
@@ -172,16 +182,37 @@ fn before_exec(command: &mut Command, role: Role, controlling: Controlling) {
             if controlling == Controlling::StandardOutput {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
             }
-            if let Role::Agent(mark) = role {
-                die_with(parent)?;
-                put_on_self(mark);
+            match role {
+                Role::Agent { mark, group } => {
+                    platform::when_parent_dies(parent, Signal::KILL)?;
+                    platform::set_limit(mark.0);
+                    join(group);
+                }
+                // One that was halted wakes up, sees our end, and goes.
+                Role::Guardian => platform::when_parent_dies(parent, Signal::CONT)?,
             }
             default_signals();
-            close_on_exec();
+            platform::close_on_exec();
             rustix::process::setrlimit(Resource::Nofile, files)?;
             Ok(())
         });
     }
+}
+
+/// Moves the calling process into a control group. Used between fork and exec; without it the mark has to do.
+#[expect(unsafe_code, reason = "a descriptor of the parent, named by its number between fork and exec")]
+fn join(group: Option<RawFd>) {
+    if let Some(group) = group {
+        // SAFETY: whoever started us holds the descriptor open until we have reached exec.
+        let group = unsafe { BorrowedFd::borrow_raw(group) };
+        let _ = rustix::io::write(group, b"0");
+    }
+}
+
+/// Raises the limit on open files, once, and says what it is now.
+pub(super) fn raise_open_files() -> u64 {
+    let _ = *OPEN_FILES;
+    rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// The limit on open files as ralph found it. 200 agents need more descriptors than the usual 1024, but the agents
@@ -196,18 +227,6 @@ static OPEN_FILES: LazyLock<Rlimit> = LazyLock::new(|| {
     found
 });
 
-/// The child must not survive its parent, not even when the parent has died before this call.
-#[cfg(target_os = "linux")]
-fn die_with(parent: Pid) -> io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn die_with(_parent: Pid) -> io::Result<()> {
-    Ok(())
-}
-
 /// A signal that is ignored stays ignored over exec: under `nohup`, or behind `&` in a script, an agent could
 /// otherwise not be asked to stop.
 #[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
@@ -218,26 +237,7 @@ fn default_signals() {
     }
 }
 
-/// Ours are closed on exec anyway; this is about those that ralph itself was started with.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "close_range is not in rustix")]
-fn close_on_exec() {
-    const CLOEXEC: libc::c_uint = 1 << 2;
-    // SAFETY: it only sets a flag on descriptors. Kernels before 5.11 refuse, and then it is as it was.
-    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, CLOEXEC) };
-}
-
-#[cfg(not(target_os = "linux"))]
-#[expect(unsafe_code, reason = "there is no safe way to name a descriptor that one does not own")]
-fn close_on_exec() {
-    for descriptor in 3..256 {
-        // SAFETY: it only sets a flag, and fails on numbers that are not open.
-        unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
-    }
-}
-
-/// The output of a small system program, for platforms without `/proc`.
-#[cfg(not(target_os = "linux"))]
+/// The output of a small system program, in the language that programs read; for platforms without `/proc`.
 pub(super) fn output(program: &str, args: &[&str]) -> io::Result<Vec<u8>> {
-    Ok(Command::new(program).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output()?.stdout)
+    Ok(Command::new(program).args(args).env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::null()).output()?.stdout)
 }

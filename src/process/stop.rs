@@ -7,6 +7,12 @@ use std::time::Duration;
 /// How long a killed tree may take to be gone. Longer only when a process hangs in the kernel.
 const SWEEP: Duration = Duration::from_secs(5);
 
+/// The same when nobody can see whether it is gone.
+const UNKNOWN: Duration = Duration::from_millis(500);
+
+/// After so many looks that found something, a sweep tries harder.
+const STUBBORN: u32 = 5;
+
 /// How often it is looked at least before it is given up.
 const LOOKS: u32 = 10;
 
@@ -71,6 +77,8 @@ pub(super) enum Look {
     Alive,
     /// Nothing does.
     Clean,
+    /// The process table cannot be read.
+    Unknown,
 }
 
 /// What follows from a look.
@@ -85,9 +93,14 @@ pub(super) enum Next {
 }
 
 impl Sweep {
-    /// The first look is due after `delay`.
-    pub fn start(now: Duration, delay: Duration) -> Self {
-        Self { next: now + delay, until: now + SWEEP, pause: FIRST_LOOK, clean: 0, looks: 0 }
+    /// The first look is due at once.
+    pub fn start(now: Duration) -> Self {
+        Self { next: now, until: now + SWEEP, pause: FIRST_LOOK, clean: 0, looks: 0 }
+    }
+
+    /// True when killing them one by one has not ended them: they may fork and exit faster.
+    pub const fn is_stubborn(&self) -> bool {
+        self.looks >= STUBBORN
     }
 
     /// Brings the next look forward, because something has changed.
@@ -106,7 +119,9 @@ impl Sweep {
             }
             // On a machine that is so busy that nobody looks, time alone proves nothing.
             Look::Alive if now >= self.until && self.looks >= LOOKS => return Next::GiveUp,
-            Look::Alive => {
+            // Short of descriptors it may be read a moment later; without `/proc` it never can.
+            Look::Unknown if now + SWEEP >= self.until + UNKNOWN && self.looks >= LOOKS => return Next::GiveUp,
+            Look::Alive | Look::Unknown => {
                 self.clean = 0;
                 self.next = now + self.pause;
                 self.pause = (self.pause * 2).min(LAST_LOOK);
@@ -123,9 +138,7 @@ mod tests {
     #[test]
     fn two_clean_looks_in_a_row_end_a_sweep() {
         let now = Duration::from_secs(1);
-        let Next::Again(sweep) = Sweep::start(now, Duration::ZERO).looked(now, Look::Clean) else {
-            panic!("one look is not enough")
-        };
+        let Next::Again(sweep) = Sweep::start(now).looked(now, Look::Clean) else { panic!("one look is not enough") };
         let Next::Again(sweep) = sweep.looked(now, Look::Alive) else { panic!("something lives") };
         let Next::Again(sweep) = sweep.looked(now, Look::Clean) else { panic!("one look is not enough") };
         assert_eq!(sweep.looked(now, Look::Clean), Next::Done);
@@ -134,7 +147,7 @@ mod tests {
     #[test]
     fn a_sweep_gives_up_after_its_time_and_looks_less_and_less_often() {
         let mut now = Duration::ZERO;
-        let mut sweep = Sweep::start(now, Duration::ZERO);
+        let mut sweep = Sweep::start(now);
         let mut looks = 0;
         while let Next::Again(again) = sweep.looked(now, Look::Alive) {
             sweep = again;

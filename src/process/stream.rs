@@ -99,7 +99,7 @@ impl Sink {
 
 /// Registers a descriptor with the runtime, which must be running.
 #[expect(unsafe_code, reason = "registration of a descriptor that must stay open, which an owned one does")]
-pub(super) fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     rustix::io::ioctl_fionbio(descriptor.as_fd(), true)?;
     // SAFETY: `AsyncFd` owns the descriptor and gives it back only by being dropped, so it is open while registered.
     unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)

@@ -5,6 +5,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant as StdInstant};
@@ -15,16 +16,14 @@ use tokio::time::{Instant, Sleep};
 use super::abandon::end_detached;
 use super::clocks::{Clocks, Due, LOOK, Stopwatch, Watch};
 use super::exit::Root;
+use super::group::Group;
 use super::invocation::{Invocation, Link, Size, StopStep, UnixSignal};
 use super::link::Ends;
 use super::mark::Mark;
 use super::pty::Terminal;
 use super::stop::{Look, Next, Phase, Sweep, next_settle_look};
-use super::table::Entry;
-use super::tree::{self, Identity, Tree};
-use super::{
-    Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, guardian, pty, registry, resolve, spawn,
-};
+use super::tree::{self, Exited, Identity, Tree};
+use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, guardian, pty, resolve, spawn};
 
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
@@ -32,8 +31,9 @@ const BUFFER: usize = 64 * 1024;
 /// The most that is read of an output that somebody keeps open on purpose, once all is over.
 const REST: usize = 1024 * 1024;
 
-/// So soon after the start no system can have given all numbers of processes.
-const SHORT_LIFE: Duration = Duration::from_millis(500);
+/// The longest time for which output is handed out without a pause. A flood would otherwise keep the caller from
+/// everything else that it waits for: orders, Unix signals, clocks.
+const LONGEST_BURST: Duration = Duration::from_millis(10);
 
 /// A started process. Dropping it kills it and all that it started.
 #[derive(Debug)]
@@ -50,35 +50,54 @@ pub struct Process {
     watch: Watch,
     /// When the tree is looked at again although nothing asks for it.
     next_look: Duration,
-    started: StdInstant,
-    /// When the tree last changed by what we did or saw; a look must be later than that.
-    touched: StdInstant,
+    /// When the caller last had to wait; none before the first output after that.
+    burst: Option<StdInstant>,
     drain: Duration,
     sleep: Pin<Box<Sleep>>,
     phase: Phase,
     ladder: Vec<StopStep>,
     leave_running: bool,
     stopped: Option<StopReason>,
+    stopped_after: Option<Duration>,
     left_behind: Vec<Stray>,
     survivors: Vec<Stray>,
-    first_byte: Option<Duration>,
+    unseen: bool,
     ended: Option<Ended>,
     _files: Vec<PrivateFile>,
 }
 
 /// Starts a process; call it inside a tokio runtime with time and I/O.
 pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
+    start_as(invocation, clocks, Group::create)
+}
+
+/// The same for a small command that is trusted to start nothing of its own: without a control group.
+pub(super) fn start_small(invocation: Invocation, clocks: Clocks) -> Result<Process, StartError> {
+    start_as(invocation, clocks, |_| None)
+}
+
+fn start_as(
+    invocation: Invocation,
+    clocks: Clocks,
+    group: impl FnOnce(Mark) -> Option<(Group, OwnedFd)>,
+) -> Result<Process, StartError> {
     let path = resolve::program(&invocation)?;
     let mark = Mark::new();
     let _announced = guardian::announce(mark);
+    let (group, procs) = group(mark).unzip();
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {
-        Link::Pipe => spawn::on_pipes(&invocation, &path, mark).map(|spawned| (spawned, None)),
-        Link::Pty(size) => pty::open(size, &invocation.stdin)
-            .and_then(|(ours, theirs)| Ok((spawn::on_terminal(&invocation, &path, mark, theirs)?, Some(ours)))),
+        Link::Pipe => spawn::on_pipes(&invocation, &path, mark, procs.as_ref()).map(|spawned| (spawned, None)),
+        Link::Pty(size) => pty::open(size, &invocation.stdin).and_then(|(ours, theirs)| {
+            Ok((spawn::on_terminal(&invocation, &path, mark, procs.as_ref(), theirs)?, Some(ours)))
+        }),
     }
-    .map_err(explain)?;
-    let tree = Tree::new(spawned.pid, mark);
+    .map_err(|error| {
+        group.iter().for_each(Group::abandon);
+        explain(error)
+    })?;
+    drop(procs);
+    let tree = Tree::new(spawned.pid, mark, group);
     let connected = || -> io::Result<_> {
         let root = Root::new(spawned.pid)?;
         let ends = match terminal {
@@ -105,17 +124,17 @@ pub fn start(invocation: Invocation, clocks: Clocks) -> Result<Process, StartErr
         stopwatch: Stopwatch::start(),
         watch: Watch::new(clocks),
         next_look: LOOK,
-        started: StdInstant::now(),
-        touched: StdInstant::now(),
+        burst: None,
         drain: clocks.drain,
         sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
         phase: Phase::Running,
         ladder: invocation.stop,
         leave_running: invocation.leave_running,
         stopped: None,
+        stopped_after: None,
         left_behind: Vec::new(),
         survivors: Vec::new(),
-        first_byte: None,
+        unseen: false,
         ended: None,
         _files: invocation.files,
     })
@@ -149,8 +168,9 @@ impl Process {
         self.stopped = Some(why);
         self.resume();
         // Whoever loses its parents to the first signal must be known before.
-        let _ = self.tree.members(StdInstant::now());
+        let _ = self.tree.members();
         let now = self.stopwatch.look();
+        self.stopped_after = Some(now);
         self.climb(now, 0);
     }
 
@@ -160,6 +180,7 @@ impl Process {
             self.stopped.get_or_insert(StopReason::Asked);
             self.resume();
             let now = self.stopwatch.look();
+            self.stopped_after.get_or_insert(now);
             self.begin_sweep(now);
         }
     }
@@ -214,7 +235,7 @@ impl Process {
 
     fn signal_all(&mut self, signal: Signal) {
         self.tree.signal_group(signal);
-        for member in self.tree.members(StdInstant::now()).iter().flatten().filter(|member| !member.zombie) {
+        for member in self.tree.members().iter().flatten().filter(|member| !member.zombie) {
             tree::signal(Identity::from(member), signal);
         }
     }
@@ -232,7 +253,13 @@ impl Process {
                 // Closing our end is the end of file that the agent waits for.
                 self.ends.input = None;
             }
+            if self.burst.is_some_and(|began| began.elapsed() >= LONGEST_BURST) {
+                self.burst = None;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if let Poll::Ready((from, count)) = self.poll_output(context) {
+                self.burst.get_or_insert_with(StdInstant::now);
                 self.heard();
                 // Under a flood the clocks must be looked at too.
                 self.advance();
@@ -251,6 +278,7 @@ impl Process {
                 continue;
             }
             if self.poll_sleep(context).is_pending() {
+                self.burst = None;
                 return Poll::Pending;
             }
         }
@@ -310,7 +338,6 @@ impl Process {
 
     fn heard(&mut self) {
         let now = self.stopwatch.look();
-        self.first_byte.get_or_insert(now);
         self.watch.heard(now);
     }
 
@@ -367,14 +394,12 @@ impl Process {
     }
 
     fn root_exited(&mut self) {
-        self.touched = StdInstant::now();
         let now = self.stopwatch.look();
         match &mut self.phase {
             Phase::Running | Phase::Asking { .. } => {
-                let until = now + self.drain;
-                self.phase = Phase::Draining { until, next: (now + look_delay()).min(until) };
+                self.phase = Phase::Draining { until: now + self.drain, next: now };
             }
-            Phase::Sweeping(sweep) => sweep.hurry(now + look_delay()),
+            Phase::Sweeping(sweep) => sweep.hurry(now),
             _ => {}
         }
     }
@@ -382,7 +407,7 @@ impl Process {
     /// The process has ended, and its output too or the time for it is up: what is left of its tree?
     fn settle(&mut self, now: Duration, until: Duration) {
         // What cannot be seen is not gone: then the sweep looks again.
-        let Ok(mut members) = self.look() else { return self.begin_sweep(now) };
+        let Ok(mut members) = self.tree.members() else { return self.begin_sweep(now) };
         members.retain(|member| member.pid != self.tree.root().pid);
         let alive: Vec<_> = members.iter().filter(|member| !member.zombie).collect();
         if !alive.is_empty() && now < until {
@@ -397,38 +422,33 @@ impl Process {
         }
     }
 
-    /// The members of the tree after all that was done to them so far.
-    fn look(&mut self) -> io::Result<Vec<Entry>> {
-        let members = if self.started.elapsed() < SHORT_LIFE && !registry::is_crowded() {
-            self.tree.members_of_short_life()
-        } else {
-            self.tree.members(self.touched)
-        };
-        self.touched = StdInstant::now();
-        members
-    }
-
     fn begin_sweep(&mut self, now: Duration) {
-        self.tree.signal_group(Signal::KILL);
-        self.touched = StdInstant::now();
-        self.phase = Phase::Sweeping(Sweep::start(now, look_delay()));
+        self.tree.kill_groups();
+        self.phase = Phase::Sweeping(Sweep::start(now));
     }
 
     fn sweep(&mut self, now: Duration, sweep: Sweep) {
-        let seen = self.look();
-        let is_seen = seen.is_ok();
-        let mut members = seen.unwrap_or_default();
-        // The dead root keeps its number and its exit status until all is over.
-        members.retain(|member| member.pid != self.tree.root().pid || !member.zombie);
-        let alive = tree::kill(&members);
-        self.touched = StdInstant::now();
-        // The root is over when its exit was seen, not when it looks dead: its status comes with the exit.
-        let look = if is_seen && alive.is_empty() && self.exited { Look::Clean } else { Look::Alive };
+        if sweep.is_stubborn() {
+            self.tree.kill_groups();
+            self.tree.chase();
+        }
+        let seen = self.tree.sweep(Exited::Keep);
+        // One that was dead already may have left a child since it was looked for. And the root is over when its exit was
+        // seen, not when it looks dead: its status comes with the exit.
+        let look = match &seen {
+            Err(_) => Look::Unknown,
+            Ok(swept) if swept.alive.is_empty() && swept.reaped.is_empty() && self.exited => Look::Clean,
+            Ok(_) => Look::Alive,
+        };
         self.phase = match sweep.looked(now, look) {
             Next::Again(sweep) => Phase::Sweeping(sweep),
             Next::Done => Phase::Closing { until: now + self.drain },
             Next::GiveUp => {
-                self.survivors = alive.into_iter().map(tree::describe).collect();
+                self.unseen = seen.is_err();
+                let swept = seen.unwrap_or_default();
+                // Where all are dead by the time they are looked at, the last one stands for those that follow it.
+                let left = if swept.alive.is_empty() { &swept.reaped } else { &swept.alive };
+                self.survivors = left.iter().map(tree::describe).collect();
                 Phase::Closing { until: now }
             }
         };
@@ -441,26 +461,23 @@ impl Process {
         self.phase = Phase::Over;
         // One that hangs in the kernel has no status; what it will die of is known.
         let exit = self.root.reap().unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-        if self.exited {
-            self.tree.release();
-        } else {
-            end_detached(self.tree.clone());
+        match (self.exited && self.survivors.is_empty(), self.leave_running && !self.left_behind.is_empty()) {
+            (true, true) => self.tree.leave(),
+            (true, false) => self.tree.release(),
+            (false, _) => end_detached(self.tree.clone()),
         }
+        let active = self.stopwatch.look();
         self.ended = Some(Ended {
             exit,
             stopped: self.stopped,
             left_behind: std::mem::take(&mut self.left_behind),
             survivors: std::mem::take(&mut self.survivors),
+            unseen: self.unseen,
             pipes_closed,
-            active: self.stopwatch.look(),
-            first_byte: self.first_byte,
+            active,
+            stopped_after: self.stopped_after.unwrap_or(active),
         });
     }
-}
-
-/// How long a look at the process table waits for others that want one too.
-fn look_delay() -> Duration {
-    if registry::is_crowded() { Duration::from_millis(3) } else { Duration::ZERO }
 }
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];

@@ -1,28 +1,33 @@
 //! Everything an agent has started, wherever it has moved to.
 //!
-//! A process belongs to the tree by its group or session, by its parents, or by its mark (see `mark.rs`). This
-//! file must never signal a process for which none of these is proven, and never reap "any child".
+//! A process belongs to the tree by its group or session, by its parents, by its mark (see `mark.rs`), by its control group
+//! (see `group.rs`), or because it came to ralph as an orphan that ralph did not start. This file must never signal a
+//! process for which none of these is proven, and never reap "any child".
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use super::group::Group;
 use super::guardian::{self, Duty};
-use super::mark::Mark;
+use super::mark::{Carried, Mark};
 use super::table::{self, Entry, Table};
-use super::{Stray, exit, registry};
+use super::{Stray, exit, platform, registry};
 
 /// One agent's tree.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Identity,
     mark: Mark,
+    group: Option<Group>,
     /// Members that were seen before: one that loses its parents later still belongs here.
     known: HashSet<Identity>,
     /// Orphans that do not belong here.
     strangers: HashSet<Identity>,
+    /// Members that carry no mark; the guardian knows them by their numbers.
+    unmarked: HashSet<Identity>,
 }
 
 /// A process, safe against its number being used again.
@@ -40,12 +45,14 @@ impl From<&Entry> for Identity {
 
 impl Tree {
     /// The tree of a child that was just started and is not yet reaped.
-    pub fn new(root: Pid, mark: Mark) -> Self {
+    pub fn new(root: Pid, mark: Mark, group: Option<Group>) -> Self {
         let pid = root.as_raw_nonzero().get();
         let started = table::entry(pid).map_or(0, |entry| entry.started);
-        let tree = Self { root: Identity { pid, started }, mark, known: HashSet::new(), strangers: HashSet::new() };
-        guardian::add(tree.duty());
-        tree
+        let root = Identity { pid, started };
+        registry::add_tree(mark, root);
+        guardian::add(Duty::Tree { mark, root });
+        let (known, strangers, unmarked) = (HashSet::new(), HashSet::new(), HashSet::new());
+        Self { root, mark, group, known, strangers, unmarked }
     }
 
     pub const fn root(&self) -> Identity {
@@ -54,41 +61,75 @@ impl Tree {
 
     /// Ends the care for a tree whose root is reaped.
     pub fn release(&self) {
-        guardian::remove(&self.duty());
+        registry::remove_tree(self.mark);
+        self.forget();
+        if let Some(group) = &self.group {
+            group.remove();
+        }
+    }
+
+    /// The same for one whose members may go on.
+    pub fn leave(&self) {
+        registry::leave_tree(self.mark);
+        self.forget();
+    }
+
+    fn forget(&self) {
+        for root in self.unmarked.iter().chain([&self.root]) {
+            guardian::remove(&Duty::Tree { mark: self.mark, root: *root });
+        }
+        if let Some(group) = &self.group {
+            guardian::remove(&group.duty());
+        }
         registry::remove(self.root.pid);
     }
 
-    fn duty(&self) -> Duty {
-        Duty::Tree { mark: self.mark, root: self.root }
-    }
-
-    /// All members at some moment after `moment`, dead ones too.
-    pub fn members(&mut self, moment: Instant) -> io::Result<Vec<Entry>> {
-        let table = Table::since(moment)?;
-        Ok(self.members_in(&table))
-    }
-
-    /// The same now, at a fraction of the price, for a root that was started a moment ago.
-    pub fn members_of_short_life(&mut self) -> io::Result<Vec<Entry>> {
-        Ok(self.members_in(&Table::read_younger(self.root.pid)?))
-    }
-
-    fn members_in(&mut self, table: &Table) -> Vec<Entry> {
-        let Self { root, mark, known, strangers } = self;
+    /// All members now, dead ones too.
+    pub fn members(&mut self) -> io::Result<Vec<Entry>> {
+        let group = self.group.as_ref().map(Group::members).unwrap_or_default();
+        let table = {
+            let spawned = registry::spawned();
+            let mut entries = platform::near(self.root.pid, &group, &spawned)?;
+            entries.retain(|entry| entry.pid == self.root.pid || !spawned.contains(&entry.pid));
+            Table::new(entries)
+        };
         let mut met = HashSet::new();
-        // Only an orphan can have lost the proof of its parents. Each is asked until it has answered.
-        let orphans = table.children(registry::adopter()).filter(|entry| {
-            let identity = Identity::from(*entry);
-            let belongs = if strangers.contains(&identity) { Some(false) } else { mark.is_on(entry.pid) };
-            if belongs == Some(false) {
-                met.insert(identity);
+        let in_group = group.iter().filter_map(|pid| table.get(*pid));
+        // Only an orphan can have lost the proof of its parents.
+        let orphans = table.children(registry::adopter()).filter(|entry| self.owns(entry, &mut met));
+        let orphans: Vec<_> = orphans.collect();
+        let members = select(&table, self.root, &self.known, orphans.into_iter().chain(in_group));
+        self.strangers = met;
+        self.known = members.iter().map(Identity::from).collect();
+        Ok(members)
+    }
+
+    /// Whether an orphan belongs here. Each is asked until it has answered.
+    fn owns(&self, orphan: &Entry, strangers: &mut HashSet<Identity>) -> bool {
+        let identity = Identity::from(orphan);
+        // Nobody is older than the first of the tree; the known ones need no other proof.
+        if orphan.pid == self.root.pid || orphan.started < self.root.started || self.known.contains(&identity) {
+            return false;
+        }
+        if self.strangers.contains(&identity) {
+            strangers.insert(identity);
+            return false;
+        }
+        match self.mark.on(orphan.pid) {
+            Carried::This => true,
+            Carried::Another => {
+                strangers.insert(identity);
+                false
             }
-            belongs == Some(true)
-        });
-        let members = select(table, *root, known, orphans);
-        *strangers = met;
-        *known = members.iter().map(Identity::from).collect();
-        members
+            Carried::None | Carried::Unknown if registry::must_be_of(self.mark, orphan.started) => true,
+            Carried::None => {
+                if !registry::owns_children() {
+                    strangers.insert(identity);
+                }
+                false
+            }
+            Carried::Unknown => false,
+        }
     }
 
     /// Sends a signal to the group of the root. Right only before the root is reaped.
@@ -99,24 +140,84 @@ impl Tree {
         }
     }
 
-    /// Processor time of all members.
-    pub fn used(&mut self) -> io::Result<Duration> {
-        Ok(self.members(moments_ago(Duration::from_millis(500)))?.iter().map(|entry| entry.used).sum())
+    /// Kills what can be killed without looking: the group of the root, and all of its control group at once.
+    pub fn kill_groups(&self) {
+        self.signal_group(Signal::KILL);
+        if let Some(group) = &self.group {
+            group.kill();
+        }
     }
 
-    /// Looks who is there, so that they are known when they lose their parents.
+    /// Kills and reaps what is there now.
+    pub fn sweep(&mut self, exited: Exited) -> io::Result<Swept> {
+        let mut members = self.members()?;
+        if exited == Exited::Keep {
+            // The dead root keeps its number and its exit status until all is over.
+            let root = self.root.pid;
+            members.retain(|member| member.pid != root || !member.zombie);
+        }
+        Ok(kill(members))
+    }
+
+    /// Kills members that fork and exit faster than they can be killed one by one: their process group is hit as a whole,
+    /// and they are looked for without a pause.
+    pub fn chase(&mut self) {
+        let own = rustix::process::getpgrp();
+        let mut before = Vec::new();
+        for _ in 0..CHASE {
+            let Ok(swept) = self.sweep(Exited::Keep) else { return };
+            let alive: Vec<_> = swept.alive.iter().map(Identity::from).collect();
+            // The same ones again do not run away: they cannot be killed.
+            if swept.reaped.is_empty() && (alive.is_empty() || alive == before) {
+                return;
+            }
+            before = alive;
+            for group in swept.alive.iter().filter_map(|entry| Pid::from_raw(entry.group)) {
+                if group != own && group.as_raw_nonzero().get() > 1 {
+                    let _ = rustix::process::kill_process_group(group, Signal::KILL);
+                }
+            }
+        }
+    }
+
+    /// Processor time of all members.
+    pub fn used(&mut self) -> io::Result<Duration> {
+        Ok(self.members()?.iter().map(|entry| entry.used).sum())
+    }
+
+    /// Looks who is there, so that they are known when they lose their parents; and reaps orphans that have died: an
+    /// agent that runs for hours may leave thousands.
     pub fn learn(&mut self) {
         // What cannot be seen now can be seen next time.
-        if let Ok(table) = Table::since(moments_ago(Duration::from_secs(4))) {
-            self.members_in(&table);
-            registry::reap_orphans(&table);
+        let Ok(members) = self.members() else { return };
+        let own = registry::adopter();
+        for member in members.iter().filter(|member| member.parent == own && member.pid != self.root.pid) {
+            if member.zombie {
+                reap(member);
+            } else if self.mark.on(member.pid) != Carried::This && self.unmarked.insert(member.into()) {
+                guardian::add(Duty::Tree { mark: self.mark, root: member.into() });
+            }
         }
     }
 }
 
-fn moments_ago(age: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_sub(age).unwrap_or(now)
+/// How many looks in a row a chase takes.
+const CHASE: u32 = 40;
+
+/// Whether the root of a tree that has ended is reaped with the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exited {
+    Keep,
+    Reap,
+}
+
+/// What a sweep found.
+#[derive(Debug, Default)]
+pub(super) struct Swept {
+    /// Killed just now.
+    pub alive: Vec<Entry>,
+    /// Dead, and gone now.
+    pub reaped: Vec<Entry>,
 }
 
 /// The members of a tree: the root, its group and session, those that are known or marked, and all their descendants.
@@ -163,59 +264,28 @@ pub(super) fn signal(process: Identity, signal: Signal) {
     platform::signal(process, signal);
 }
 
-/// Kills what lives, and reaps what is dead and came to us. Returns those that were still alive.
-pub(super) fn kill(members: &[Entry]) -> Vec<&Entry> {
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let mut alive = Vec::new();
+/// Kills what lives, and reaps what is dead and came to us.
+fn kill(members: Vec<Entry>) -> Swept {
+    let mut swept = Swept::default();
     for member in members {
         if !member.zombie {
-            signal(Identity::from(member), Signal::KILL);
-            alive.push(member);
-        } else if member.parent == own
-            && let Some(pid) = Pid::from_raw(member.pid)
-        {
-            exit::reap(pid);
+            signal(Identity::from(&member), Signal::KILL);
+            swept.alive.push(member);
+        } else if reap(&member) {
+            swept.reaped.push(member);
         }
     }
-    alive
+    swept
+}
+
+fn reap(member: &Entry) -> bool {
+    let own = std::process::id().cast_signed();
+    member.parent == own && Pid::from_raw(member.pid).is_some_and(|pid| exit::reap(pid).is_some())
 }
 
 /// What a person is told about a process.
 pub(super) fn describe(entry: &Entry) -> Stray {
     Stray { pid: entry.pid.unsigned_abs(), command: table::command(entry.pid) }
-}
-
-#[cfg(target_os = "linux")]
-mod platform {
-    use rustix::process::{Pid, PidfdFlags, Signal};
-
-    use super::super::table;
-    use super::Identity;
-
-    /// The descriptor pins the process; the start time, read after that, proves that it is the right one.
-    pub fn signal(process: Identity, signal: Signal) {
-        let Some(pid) = Pid::from_raw(process.pid) else { return };
-        let Ok(descriptor) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };
-        if table::entry(process.pid).is_some_and(|entry| entry.started == process.started) {
-            let _ = rustix::process::pidfd_send_signal(descriptor, signal);
-        }
-    }
-}
-
-/// Without descriptors for processes there is a moment between the check and the signal.
-#[cfg(not(target_os = "linux"))]
-mod platform {
-    use rustix::process::{Pid, Signal};
-
-    use super::super::table;
-    use super::Identity;
-
-    pub fn signal(process: Identity, signal: Signal) {
-        let Some(pid) = Pid::from_raw(process.pid) else { return };
-        if table::entry(process.pid).is_some_and(|entry| entry.started == process.started) {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
-    }
 }
 
 #[cfg(test)]

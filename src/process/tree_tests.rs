@@ -7,7 +7,7 @@ use super::{Identity, select};
 const ROOT: Identity = Identity { pid: 100, started: 50 };
 
 fn entry(pid: i32, parent: i32, group: i32, session: i32, started: u64) -> Entry {
-    Entry { pid, parent, group, session, zombie: false, started, used: Duration::ZERO }
+    Entry { pid, parent, group, session, zombie: false, threads: 1, started, used: Duration::ZERO }
 }
 
 fn members(entries: &[Entry], known: &[Identity], marked: &[i32]) -> Vec<i32> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
@@ -20,9 +21,9 @@ pub struct Spent {
     pub tokens: u64,
     /// Money.
     pub usd: f64,
-    /// Iterations that told no tokens.
+    /// Iterations whose tokens are unknown.
     pub uncounted: u32,
-    /// Iterations that told no cost.
+    /// Iterations whose cost is unknown.
     pub unpriced: u32,
     /// Iterations in all.
     pub iterations: u32,
@@ -61,7 +62,7 @@ impl Spent {
         }
     }
 
-    /// The money and how it is known; `None` when nobody told any.
+    /// The money and how it is known; `None` when it is unknown.
     pub const fn cost(&self) -> Option<Cost> {
         let source = match (self.reported, self.computed) {
             (false, false) => return None,
@@ -156,28 +157,32 @@ impl Pricing {
     }
 }
 
-/// The starts of agents in the last hour.
-#[derive(Clone, Debug, Default)]
-pub struct Calls(VecDeque<Duration>);
+/// The starts of agents in the last hour, by the wall clock, so that a resumed run still knows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Calls(VecDeque<Timestamp>);
 
 impl Calls {
-    /// Another one, at this time of the run.
-    pub fn add(&mut self, now: Duration) {
+    /// Adds a start.
+    pub fn add(&mut self, now: Timestamp) {
+        self.0.retain(|&call| age(call, now) < WINDOW);
         self.0.push_back(now);
     }
 
     /// How long to wait before the next one.
-    pub fn wait(&mut self, most: u32, now: Duration) -> Duration {
-        while self.0.front().is_some_and(|&first| first + WINDOW <= now) {
-            self.0.pop_front();
-        }
+    pub fn wait(&mut self, most: u32, now: Timestamp) -> Duration {
+        self.0.retain(|&call| age(call, now) < WINDOW);
         let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
-        if self.0.len() < most {
-            return Duration::ZERO;
+        match self.0.len().checked_sub(most) {
+            Some(first) => WINDOW.saturating_sub(age(self.0[first], now)),
+            None => Duration::ZERO,
         }
-        let frees = self.0[self.0.len() - most] + WINDOW;
-        frees.saturating_sub(now)
     }
+}
+
+/// How long ago a call was. One in the future, after the clock was set back, is new.
+fn age(call: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(call)).unwrap_or(Duration::ZERO)
 }
 
 #[cfg(test)]
@@ -226,11 +231,15 @@ mod tests {
     #[test]
     fn calls_of_the_last_hour_are_counted() {
         let mut calls = Calls::default();
+        let minute = |count: i64| Timestamp::from_second(count * 60).unwrap();
         let minutes = |count: u64| Duration::from_secs(count * 60);
-        calls.add(minutes(0));
-        calls.add(minutes(10));
-        assert_eq!(calls.wait(3, minutes(11)), Duration::ZERO);
-        assert_eq!(calls.wait(2, minutes(11)), minutes(49));
-        assert_eq!(calls.wait(2, minutes(60)), Duration::ZERO);
+        calls.add(minute(0));
+        calls.add(minute(10));
+        assert_eq!(calls.wait(3, minute(11)), Duration::ZERO);
+        assert_eq!(calls.wait(2, minute(11)), minutes(49));
+        let text = serde_json::to_string(&calls).unwrap();
+        let mut kept: Calls = serde_json::from_str(&text).unwrap();
+        assert_eq!(kept.wait(1, minute(11)), minutes(59), "a resumed run knows them");
+        assert_eq!(calls.wait(2, minute(60)), Duration::ZERO);
     }
 }

@@ -1,31 +1,29 @@
-//! One run from its first record to its last: play, look, verify, decide, wait, again.
+//! One run from its first record to its last: run an iteration, evaluate it, verify, decide, wait, repeat.
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::budget::Calls;
-use super::casting::Cast;
-use super::contract::{Contracts, Output, Stage};
-use super::control::{Command, Inbox};
+use super::assignment::Assignment;
 use super::decide::{self, Report, Verdict, decide};
 use super::hats::Board;
-use super::iteration::{Ears, Halt, Played, told};
-use super::plan::{Keys, Worker};
-use super::progress::Snapshot;
-use super::shelf::Shelf;
-use super::{Came, Interrupt, Interrupts, Memory, Plan, Recorder, Screen};
+use super::iteration::{Halt, Inputs, record_order};
+use super::iteration_result::IterationResult;
+use super::plan::Worker;
+use super::plugins::{Output, Plugins, Upcoming};
+use super::wait::{Moment, WaitEnd};
+use super::{Interrupt, Interrupts, Memory, Plan, Recorder, Screen};
+use crate::control::Inbox;
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
+use crate::event::Topic;
+use crate::git::Snapshots;
 use crate::journal::record::VERSION;
-use crate::journal::{Fact, Outcome, RunDirectory, Topic};
+use crate::journal::{Fact, Outcome, RunDirectory};
 use crate::plural::plural;
-use crate::process::{self, Keyboard};
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
-
-/// How often a wait looks whether the keyboard is the run's now.
-const LOOK_FOR_KEYS: Duration = Duration::from_millis(500);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +43,7 @@ pub async fn run(
     directory: &RunDirectory,
     recorder: &mut Recorder,
     memory: Memory,
+    inbox: Inbox,
 ) -> Result<Finished, UserError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
@@ -54,26 +53,23 @@ pub async fn run(
         started: Instant::now(),
         before: Duration::from_millis(memory.elapsed_ms),
         suspended: Duration::ZERO,
-        inbox: Inbox::open(directory, memory.control_offset),
+        inbox,
         memory,
         words: String::new(),
-        calls: Calls::default(),
-        tree: Snapshot::default(),
-        shelf: if plan.keeps_diffs {
-            Shelf::of(&plan.workspace, directory, plan.events_file.as_deref()).await
-        } else {
-            None
-        },
-        first_tree: Snapshot::default(),
+        snapshots: Snapshots::open(&plan.workspace, &directory.path, plan.events_file.as_deref()).await,
         question: None,
-        contracts: Contracts::default(),
+        plugins: Plugins::new(plan.load_plugin.clone()),
     };
-    looping.hear_what_was_told_before();
     looping.open(recorder)?;
-    let result = looping.turn(recorder, &mut interrupts).await;
+    for order in &plan.orders {
+        recorder.fact(Fact::Control { order: order.clone() })?;
+        looping.memory.orders.take(order.clone());
+    }
+    let result = Box::pin(looping.turn(recorder, &mut interrupts)).await;
     let (outcome, reason, error) = match result {
         Ok((outcome, reason)) => (outcome, reason, None),
         Err(Halt::Leave) => (Outcome::Interrupted, "left at once".to_owned(), None),
+        Err(Halt::OutOfTime) => (Outcome::Limit, "the time limit is reached".to_owned(), None),
         Err(Halt::Error(error)) => (outcome_of(&error), error.message.clone(), Some(error)),
     };
     let interrupt = if outcome == Outcome::Interrupted { interrupts.first() } else { None };
@@ -82,8 +78,9 @@ pub async fn run(
         (None, Some(interrupt)) => u8::try_from(128 + interrupt.number()).unwrap_or(1),
         (None, None) => outcome.exit_code(),
     };
+    looping.keep_whole_diff(recorder).await;
     let closed = looping.close(recorder, outcome, &reason, code);
-    looping.contracts.close(outcome, &reason).await;
+    looping.plugins.close(outcome, &reason).await;
     match error {
         Some(error) => Err(error),
         None => closed.map(|()| Finished { outcome, reason, interrupt }),
@@ -112,17 +109,12 @@ pub(super) struct Looping<'p> {
     pub(super) memory: Memory,
     /// The user's words as they were last read.
     pub(super) words: String,
-    pub(super) calls: Calls,
-    /// The working directory as it was last seen.
-    pub(super) tree: Snapshot,
-    /// Where the working directory is kept, for telling what changed.
-    pub(super) shelf: Option<Shelf>,
-    /// The working directory when the run began.
-    pub(super) first_tree: Snapshot,
+    /// The working directory as it was at the start and as it was last seen.
+    pub(super) snapshots: Snapshots,
     /// What the agent asks a person.
     pub(super) question: Option<String>,
     /// The drivers and scripts that were loaded.
-    pub(super) contracts: Contracts,
+    pub(super) plugins: Plugins,
 }
 
 impl Looping<'_> {
@@ -163,15 +155,7 @@ impl Looping<'_> {
 
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
-        self.tree = Snapshot::take(&self.plan.workspace, self.plan.events_file.as_deref()).await;
-        if let Some(shelf) = &mut self.shelf {
-            shelf.keep(self.tree.changed()).await;
-        }
-        self.first_tree = self.memory.first_tree.clone().unwrap_or_else(|| self.tree.clone());
-        if !self.plan.allowed_paths.is_empty() {
-            self.memory.first_tree = Some(self.first_tree.clone());
-        }
-        self.memory.was_here_before(self.tree.fingerprint());
+        self.begin_watching(recorder).await?;
         if self.memory.board == Board::default() && !self.plan.hats.hats.is_empty() {
             let event = Topic { topic: self.plan.hats.start().to_owned(), payload: String::new() };
             self.publish(recorder, 0, "the run", None, &event)?;
@@ -180,46 +164,73 @@ impl Looping<'_> {
             if let Some((outcome, reason)) = self.ready(recorder, interrupts).await? {
                 return self.settle(outcome, reason, recorder).map_err(Halt::Error);
             }
+            self.inbox.ensure();
             self.read_prompt(recorder)?;
-            // What an iteration is told must not be lost with a try that does not count.
-            let told_before =
-                (self.memory.board.clone(), self.memory.orders.words.clone(), self.memory.remarks.clone());
-            let cast = self.cast(recorder)?;
-            self.calls.add(self.elapsed());
-            let mut iteration = self.iteration(&cast)?;
-            let agent = &self.plan.crew[cast.worker].agent;
+            // What the prompt said must not be lost with an iteration that does not count.
+            let before = (self.memory.board.clone(), self.memory.orders.words.clone(), self.memory.remarks.clone());
+            let assignment = self.assignment(recorder)?;
+            self.memory.calls.add(Timestamp::now());
+            let mut iteration = self.iteration(&assignment)?;
+            let agent = &self.plan.workers[assignment.worker].agent;
             let (prompt, plan_file) = (&self.plan.prompt, self.plan.plan_file.clone());
-            let stage = Stage { agent, prompt, environment: self.environment(&cast), plan_file };
-            let mut ears = Ears { interrupts, inbox: &mut self.inbox, orders: &mut self.memory.orders };
-            self.contracts.prepare(stage, &mut iteration, recorder, ears.lend()).await?;
+            let (environment, workspace) = (self.environment(&assignment), self.plan.workspace.as_path());
+            let next = Upcoming { agent, prompt, workspace, environment, plan_file };
+            let deadline = self.deadline();
+            let (inbox, orders) = (&mut self.inbox, &mut self.memory.orders);
+            let mut inputs = Inputs { interrupts, inbox, orders, deadline };
+            self.plugins.prepare(next, &mut iteration, recorder, inputs.lend()).await?;
             let output = Output::of(&iteration);
-            let mut played = iteration.play(recorder, ears.lend()).await?;
-            self.contracts.conclude(agent, &mut played, output, recorder, ears).await?;
-            self.hear(recorder)?;
-            self.suspended += played.suspended;
+            let mut result = iteration.run(recorder, inputs.lend()).await?;
+            let concluded = self.plugins.conclude(agent, &mut result, output, recorder, inputs).await;
+            self.take_orders(recorder)?;
+            self.suspended += result.suspended;
+            if let Err(halt) = concluded {
+                self.keep_receipt(result, recorder)?;
+                return Err(halt);
+            }
             self.memory.remarks.clear();
-            self.evaluate(&mut played, &cast, recorder, interrupts).await?;
-            let Played { report, receipt, .. } = played;
+            self.evaluate(&mut result, &assignment, recorder, interrupts).await?;
+            let IterationResult { report, mut receipt, broken_check, .. } = result;
             if let Some(signal) = &report.signal {
                 recorder.fact(Fact::Signal { iteration: receipt.iteration, signal: signal.clone() })?;
             }
+            report.complete(&mut receipt);
             recorder.fact(Fact::IterationEnd { receipt: Box::new(receipt) })?;
             let (state, verdict) = decide(&self.policy(), self.memory.state, &report, self.elapsed());
             if state.iterations == self.memory.state.iterations || report.interrupted {
-                let (board, words, remarks) = told_before;
+                let (board, words, remarks) = before;
                 self.memory.board = board;
                 self.memory.orders.words.splice(0..0, words);
                 self.memory.remarks.splice(0..0, remarks);
             }
             self.memory.state = state;
             self.memory.last = Some(report.ended.clone());
-            if let Some(end) = self.follow(verdict, &report, &cast, recorder, interrupts).await? {
+            if let Some(error) = broken_check {
+                self.settle(Outcome::Failed, error.message.clone(), recorder)?;
+                return Err(Halt::Error(error));
+            }
+            if let Some(end) = self.follow(verdict, &report, &assignment, recorder, interrupts).await? {
                 return Ok(end);
             }
         }
     }
 
-    /// Writes down how the run ends.
+    /// The run ends in the hooks after an iteration: the iteration is over all the same, and what it spent counts.
+    fn keep_receipt(&mut self, mut result: IterationResult, recorder: &mut Recorder) -> Result<(), UserError> {
+        self.spend(&mut result, recorder)?;
+        let IterationResult { report, mut receipt, .. } = result;
+        report.complete(&mut receipt);
+        let state = &mut self.memory.state;
+        state.spent = state.spent.and(report.spent);
+        if !report.was_cut_off() {
+            state.iterations = receipt.iteration;
+        }
+        self.memory.last = Some(report.ended);
+        recorder.fact(Fact::IterationEnd { receipt: Box::new(receipt) })?;
+        self.settle(Outcome::Interrupted, "stopped by the user".to_owned(), recorder).map(drop)
+    }
+
+    /// Records how the run ends.
     fn settle(
         &mut self,
         outcome: Outcome,
@@ -227,8 +238,9 @@ impl Looping<'_> {
         recorder: &mut Recorder,
     ) -> Result<(Outcome, String), UserError> {
         let (verdict, memory) = ("finish".to_owned(), self.remembered());
-        let (outcome_told, reason_told) = (Some(outcome), reason.clone());
-        recorder.fact(Fact::Decision { verdict, reason: reason_told, wait_ms: None, outcome: outcome_told, memory })?;
+        let decision =
+            Fact::Decision { verdict, reason: reason.clone(), wait_ms: None, outcome: Some(outcome), memory };
+        recorder.fact(decision)?;
         Ok((outcome, reason))
     }
 
@@ -237,14 +249,14 @@ impl Looping<'_> {
         &mut self,
         verdict: Verdict,
         report: &Report,
-        cast: &Cast,
+        assignment: &Assignment,
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<Option<(Outcome, String)>, UserError> {
         match verdict {
             Verdict::Finish { outcome, reason } => {
                 let reason = match outcome {
-                    Outcome::AgentUnusable => self.with_help(reason, report, cast),
+                    Outcome::AgentUnusable => self.with_help(reason, report, assignment),
                     _ => reason,
                 };
                 if outcome == Outcome::Human {
@@ -264,7 +276,18 @@ impl Looping<'_> {
                 let memory = self.remembered();
                 recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory })?;
                 recorder.sync()?;
-                self.wait(after, interrupts, recorder).await
+                let began = Moment::now();
+                let end = self.wait(after, interrupts, recorder).await?;
+                if class == Some(FailureClass::RateLimit) {
+                    let state = &mut self.memory.state;
+                    state.waited += began.elapsed().min(after);
+                    // Whoever retries does not make the next wait longer.
+                    state.limits -= u32::from(end == WaitEnd::Retry && state.limits > 0);
+                }
+                match end {
+                    WaitEnd::Elapsed | WaitEnd::Retry => Ok(None),
+                    WaitEnd::RunOver((outcome, reason)) => self.settle(outcome, reason, recorder).map(Some),
+                }
             }
         }
     }
@@ -272,6 +295,12 @@ impl Looping<'_> {
     /// The time since the run began, without the time it stood still.
     pub(super) fn elapsed(&self) -> Duration {
         self.before + self.started.elapsed().saturating_sub(self.suspended)
+    }
+
+    /// When the time of the run is over.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let left = self.policy().max_time?.saturating_sub(self.elapsed());
+        Instant::now().checked_add(left)
     }
 
     /// The policy with the limits that were raised under way.
@@ -289,24 +318,14 @@ impl Looping<'_> {
     /// What a resumed run would need, as it is written down.
     fn remembered(&mut self) -> Option<serde_json::Value> {
         self.memory.elapsed_ms = milliseconds(self.elapsed());
-        self.memory.control_offset = self.inbox.offset();
         serde_json::to_value(&self.memory).ok()
     }
 
-    /// What was told to the run before it was resumed: words and limits hold, orders to stop or to pause are done with.
-    fn hear_what_was_told_before(&mut self) {
-        while let Some(command) = self.inbox.poll() {
-            self.memory.orders.take(command);
-        }
-        self.memory.orders.stop = false;
-        self.memory.orders.pause = false;
-    }
-
-    /// Takes what was told meanwhile.
-    fn hear(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
-        while let Some(command) = self.inbox.poll() {
-            told(&command, recorder)?;
-            self.memory.orders.take(command);
+    /// Takes the orders that came meanwhile.
+    fn take_orders(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+        while let Some(received) = self.inbox.poll() {
+            let order = record_order(received, recorder)?;
+            self.memory.orders.take(order);
         }
         Ok(())
     }
@@ -325,7 +344,7 @@ impl Looping<'_> {
         }
         let now = self.elapsed();
         if let Some(most) = self.plan.calls_per_hour {
-            let wait = self.calls.wait(most, now);
+            let wait = self.memory.calls.wait(most, Timestamp::now());
             if !wait.is_zero() {
                 let reason = format!("the limit of {} an hour is reached", plural(most, "call"));
                 if policy.max_time.is_some_and(|most| now + wait >= most) {
@@ -333,19 +352,19 @@ impl Looping<'_> {
                 }
                 let (verdict, wait_ms) = ("wait".to_owned(), Some(milliseconds(wait)));
                 recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory: None })?;
-                if let Some(end) = self.wait(wait, interrupts, recorder).await? {
+                if let WaitEnd::RunOver(end) = self.wait(wait, interrupts, recorder).await? {
                     return Ok(Some(end));
                 }
             }
         }
-        self.hear(recorder)?;
+        self.take_orders(recorder)?;
         if self.memory.orders.stop {
             self.memory.orders.stop = false;
             return Ok(Some(stopped_by_order()));
         }
         if self.memory.orders.pause {
             let since = Instant::now();
-            recorder.fact(Fact::Notice { message: "paused; `ralph continue` goes on".to_owned() })?;
+            recorder.fact(Fact::Paused)?;
             recorder.sync()?;
             let end = self.paused(interrupts, recorder).await?;
             self.suspended += since.elapsed();
@@ -359,93 +378,9 @@ impl Looping<'_> {
         }
         Ok(None)
     }
-
-    /// Waits before the next iteration; an interrupt or an order to stop ends the wait and the run.
-    async fn wait(
-        &mut self,
-        after: Duration,
-        interrupts: &mut Interrupts,
-        recorder: &mut Recorder,
-    ) -> Result<Option<(Outcome, String)>, UserError> {
-        let sleep = tokio::time::sleep(after);
-        tokio::pin!(sleep);
-        let mut keyboard = self.keyboard(after);
-        loop {
-            if self.memory.orders.stop {
-                self.memory.orders.stop = false;
-                return Ok(Some(stopped_by_order()));
-            }
-            tokio::select! {
-                biased;
-                came = interrupts.next() => match came {
-                    Came::Suspend => {
-                        drop(keyboard.take());
-                        process::suspend_self();
-                        keyboard = self.keyboard(after);
-                    }
-                    Came::Resized => {}
-                    Came::Retry => return Ok(None),
-                    Came::Interrupt(interrupt, _) => return interrupted(interrupt, recorder).map(Some),
-                },
-                command = self.inbox.next() => {
-                    told(&command, recorder)?;
-                    let retry = command == Command::Retry;
-                    self.memory.orders.take(command);
-                    if retry {
-                        return Ok(None);
-                    }
-                }
-                key = key(keyboard.as_ref()) => if matches!(key, b'r' | b'R') {
-                    told(&Command::Retry, recorder)?;
-                    return Ok(None);
-                },
-                // `fg` gives the terminal back without a word.
-                () = tokio::time::sleep(LOOK_FOR_KEYS), if keyboard.is_none() && self.wants_keys(after) => {
-                    keyboard = self.keyboard(after);
-                }
-                () = &mut sleep => return Ok(None),
-            }
-        }
-    }
-
-    /// The keyboard, for waits that are long enough to think about, where it is the run's.
-    fn keyboard(&self, wait: Duration) -> Option<Keyboard> {
-        if self.wants_keys(wait) { Keyboard::take() } else { None }
-    }
-
-    fn wants_keys(&self, wait: Duration) -> bool {
-        self.plan.keys == Keys::Read && wait >= Duration::from_secs(1)
-    }
-
-    /// Waits until somebody says to go on.
-    async fn paused(
-        &mut self,
-        interrupts: &mut Interrupts,
-        recorder: &mut Recorder,
-    ) -> Result<Option<(Outcome, String)>, UserError> {
-        while self.memory.orders.pause {
-            if let Some(end) = self.wait(Duration::from_millis(200), interrupts, recorder).await? {
-                return Ok(Some(end));
-            }
-        }
-        Ok(None)
-    }
 }
 
-fn interrupted(interrupt: Interrupt, recorder: &mut Recorder) -> Result<(Outcome, String), UserError> {
-    let unix_signal = interrupt.name().to_owned();
-    recorder.fact(Fact::Interrupt { unix_signal, action: "ended the run between iterations".into() })?;
-    Ok((Outcome::Interrupted, "stopped by the user".to_owned()))
-}
-
-async fn key(keyboard: Option<&Keyboard>) -> u8 {
-    match keyboard {
-        Some(keyboard) => keyboard.key().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn stopped_by_order() -> (Outcome, String) {
+pub(super) fn stopped_by_order() -> (Outcome, String) {
     (Outcome::Interrupted, "stopped by `ralph stop`".to_owned())
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Spent;
+use super::report::gave_up;
+pub use super::report::{Failure, Progress, Report, Verification};
 use crate::event::FailureClass;
 use crate::journal::Outcome;
 use crate::plural::plural;
@@ -26,13 +28,13 @@ const MOST_BACK_OFFS: u32 = 8;
 const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such wait.
 const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(10);
-/// How many refuted claims in a row are told loudly.
+/// From so many rejected claims in a row on, the reason says to look at the checks.
 pub const LOUD_CLAIMS: u32 = 3;
 /// How many iterations in a row with denials and without progress end a run.
 const MOST_DENIED: u32 = 2;
 
 /// The reason when there is nothing to tell.
-const GOES_ON: &str = "the work goes on";
+const GOES_ON: &str = "";
 
 /// What the user allows.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +104,7 @@ pub struct State {
     pub limits: u32,
     /// Context overflows in a row.
     pub overflows: u32,
-    /// Time waited for rate limits.
+    /// Time really waited for rate limits.
     pub waited: Duration,
     /// Claims in a row that held.
     pub claims: u32,
@@ -114,86 +116,6 @@ pub struct State {
     pub denied: u32,
     /// What was spent.
     pub spent: Spent,
-}
-
-/// What an iteration came to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
-    /// `None`: the turn succeeded.
-    pub failure: Option<Failure>,
-    /// What the agent said to the loop.
-    pub signal: Option<Signal>,
-    /// It went on with an earlier session, so that a fresh one may help.
-    pub resumed: bool,
-    /// A person asked the run to stop.
-    pub interrupted: bool,
-    /// It was stopped because the run has no time left; that is nobody's failure.
-    pub out_of_time: bool,
-    /// How it ended, in words.
-    pub ended: String,
-    /// Why a claim cannot hold, whatever the agent says: open items of the plan, forbidden changes.
-    pub veto: Option<String>,
-    /// What the user's own commands say to the claim.
-    pub verification: Verification,
-    /// Whether it moved anything.
-    pub progress: Progress,
-    /// What it was not permitted.
-    pub denied: Vec<String>,
-    /// What it spent.
-    pub spent: Spent,
-    /// Why the failure costs nothing, and what the next try does otherwise. Whoever says so makes sure that it ends.
-    pub free: Option<String>,
-    /// Who can take over when this agent is not usable for a while.
-    pub substitute: Option<String>,
-}
-
-impl Report {
-    /// True when the agent's turn went well and it says that all is done.
-    pub const fn is_claim(&self) -> bool {
-        self.failure.is_none() && matches!(self.signal, Some(Signal::Complete { .. }))
-    }
-}
-
-/// What the user's own commands say to a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Verification {
-    /// There are none.
-    #[default]
-    None,
-    /// They were not asked, because the run was stopped before.
-    NotAsked,
-    /// All of them agree.
-    Passed,
-    /// One of them does not.
-    Failed {
-        /// Which, and how it ended.
-        summary: String,
-    },
-}
-
-/// Whether an iteration moved anything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Progress {
-    /// Nobody can see.
-    #[default]
-    Unknown,
-    /// Something is different now.
-    Made,
-    /// Nothing is.
-    None,
-    /// Nothing is, but it read for so long that it gets a nudge first.
-    Nudge,
-}
-
-/// Why an iteration failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What kind.
-    pub class: FailureClass,
-    /// In words.
-    pub message: String,
-    /// How long until a limit is over, seen from now.
-    pub retry_after: Option<Duration>,
 }
 
 /// What happens next.
@@ -247,9 +169,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
             Some(Signal::Blocked { reason }) => {
                 (counted, finish(Outcome::Human, format!("the agent is blocked: {reason}")))
             }
-            Some(Signal::Failed { reason, .. }) => {
-                failed(policy, before, counted, &format!("the agent gives up: {reason}"))
-            }
+            Some(Signal::Failed { reason, .. }) => failed(policy, before, counted, &gave_up(reason)),
             Some(Signal::NearMiss { reason, .. }) => {
                 (counted, again(format!("a completion marker was seen, but {reason}")))
             }
@@ -257,7 +177,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
         };
     };
     if report.interrupted {
-        return (counted, stopped());
+        return (before, stopped());
     }
     if report.out_of_time {
         return (counted, finish(Outcome::Limit, time_is_up(policy)));
@@ -363,12 +283,14 @@ fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verd
         Some(known) => known + RESET_MARGIN,
         None => doubled(FIRST_LIMIT_WAIT, before.limits, LONGEST_LIMIT_WAIT),
     };
-    let state = State { limits: before.limits + 1, waited: before.waited + wait, ..before };
-    if state.waited > policy.max_wait {
+    // Only the coordinator knows how long it really waited: it adds that to `waited`.
+    let state = State { limits: before.limits + 1, ..before };
+    let total = before.waited + wait;
+    if total > policy.max_wait {
         let reason = format!(
             "{}; waiting would take {} s more than allowed",
             failure.message,
-            state.waited.saturating_sub(policy.max_wait).as_secs()
+            total.saturating_sub(policy.max_wait).as_secs()
         );
         return (before, finish(Outcome::RateLimited, reason));
     }
@@ -448,10 +370,13 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
     } else {
         return verdict;
     };
-    match &report.failure {
-        Some(failure) => {
-            finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {}", failure.message))
-        }
+    let failure = match (&report.failure, &report.signal) {
+        (Some(failure), _) => Some(failure.message.clone()),
+        (None, Some(Signal::Failed { reason, .. })) => Some(gave_up(reason)),
+        (None, _) => None,
+    };
+    match failure {
+        Some(message) => finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {message}")),
         None if reason == GOES_ON => finish(Outcome::Limit, limit),
         None => finish(Outcome::Limit, format!("{limit}; before that, {reason}")),
     }

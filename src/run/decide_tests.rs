@@ -1,4 +1,5 @@
 use super::*;
+use crate::journal::{IterationOutcome, Receipt};
 
 const MOST_TIME: Duration = Duration::from_secs(10_000);
 
@@ -107,7 +108,7 @@ fn waits_for_limits_double_and_end_at_the_allowed_wait() {
         match decide(&policy, state, &failed(FailureClass::RateLimit), Duration::ZERO) {
             (next, Verdict::Again { after, .. }) => {
                 waits.push(after.as_secs());
-                state = next;
+                state = State { waited: next.waited + after, ..next };
             }
             (_, Verdict::Finish { outcome, .. }) => break outcome,
         }
@@ -115,6 +116,41 @@ fn waits_for_limits_double_and_end_at_the_allowed_wait() {
     assert_eq!(waits, [300, 600, 1200, 2400, 3600, 3600, 3600, 3600]);
     assert_eq!(last, Outcome::RateLimited);
     assert_eq!(state.iterations, 0);
+}
+
+#[test]
+fn an_iteration_limit_after_the_agent_gave_up_is_a_failure() {
+    let signal = Signal::Failed { marker: "m".into(), reason: "no access".into() };
+    let report = Report { signal: Some(signal), ..Report::default() };
+    let (_, verdict) = decide(&Policy { max_iterations: 1, ..POLICY }, State::default(), &report, Duration::ZERO);
+    assert!(matches!(&verdict, Verdict::Finish { outcome: Outcome::Failed, reason } if reason.contains("no access")));
+}
+
+#[test]
+fn an_iteration_that_a_person_cut_off_does_not_count_and_what_it_spent_does() {
+    let spent = Spent { tokens: 7, iterations: 1, ..Spent::default() };
+    let report = Report { interrupted: true, spent, ..failed(FailureClass::Agent) };
+    let (state, _) = decide(&POLICY, State { iterations: 2, ..State::default() }, &report, Duration::ZERO);
+    assert_eq!((state.iterations, state.spent.tokens), (2, 7));
+    let mut receipt = Receipt { class: Some(FailureClass::Agent), ..Receipt::default() };
+    report.complete(&mut receipt);
+    assert_eq!((receipt.outcome, receipt.class), (IterationOutcome::Interrupted, None));
+}
+
+#[test]
+fn a_claim_that_was_not_accepted_is_rejected() {
+    let refuted = Verification::Failed { summary: "s".into() };
+    for (report, expected) in [
+        (said(complete()), IterationOutcome::Ok),
+        (Report { verification: refuted, ..said(complete()) }, IterationOutcome::Rejected),
+        (Report { veto: Some("open items".into()), ..said(complete()) }, IterationOutcome::Rejected),
+        (Report { veto: Some("open items".into()), ..Report::default() }, IterationOutcome::Ok),
+        (failed(FailureClass::Agent), IterationOutcome::Failed),
+    ] {
+        let mut receipt = Receipt::default();
+        report.complete(&mut receipt);
+        assert_eq!(receipt.outcome, expected, "{report:?}");
+    }
 }
 
 #[test]
@@ -369,7 +405,6 @@ fn any_run_ends_within_its_limits() {
             let (after, verdict) = decide(&policy, state, &report, elapsed);
             assert!(after.iterations - before.iterations <= 1, "one step is at most one iteration");
             assert!(after.iterations <= policy.max_iterations, "{policy:?}");
-            assert!(after.waited <= policy.max_wait, "{policy:?} {after:?}");
             state = after;
             match verdict {
                 Verdict::Finish { outcome, reason } => {
@@ -381,6 +416,10 @@ fn any_run_ends_within_its_limits() {
                     break outcome;
                 }
                 Verdict::Again { after, .. } => {
+                    if report.failure.as_ref().is_some_and(|failure| failure.class == FailureClass::RateLimit) {
+                        state.waited += after;
+                    }
+                    assert!(state.waited <= policy.max_wait, "{policy:?} {state:?}");
                     assert!(policy.max_tokens.is_none_or(|most| state.spent.tokens < most), "past the limit of tokens");
                     elapsed += after;
                     assert!(policy.max_time.is_none_or(|most| elapsed < most), "past the time limit");

@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::assignment::Assignment;
 use super::budget::Spent;
-use super::casting::Cast;
 use super::coordinator::Looping;
 use super::decide::{Failure, Progress, Report, Verification};
-use super::iteration::{Ears, Played};
-use super::progress::{Change, Snapshot};
-use super::{Interrupts, Recorder, paths, sessions, verify};
+use super::iteration::Inputs;
+use super::iteration_result::IterationResult;
+use super::{Interrupts, Recorder, sessions, verify};
 use crate::error::{UserError, io_reason};
-use crate::event::FailureClass;
+use crate::event::{FailureClass, Topic};
+use crate::git::{By, Change, Effort};
 use crate::journal::receipt::MOST_FILES;
-use crate::journal::{Fact, Receipt, Topic};
-use crate::signals::{Signal, plan};
+use crate::journal::store::WHOLE_DIFF;
+use crate::journal::{Fact, Receipt};
+use crate::plural::plural;
+use crate::signals::{Signal, task_list};
+use crate::user_file;
 
 /// Reading for so long without writing anything gets a nudge before it counts.
 const LONG_READING: Duration = Duration::from_secs(20 * 60);
@@ -25,89 +29,96 @@ impl Looping<'_> {
     /// Looks at what the iteration did, and asks the user's commands when it claims to be the last.
     pub(super) async fn evaluate(
         &mut self,
-        played: &mut Played,
-        cast: &Cast,
+        result: &mut IterationResult,
+        assignment: &Assignment,
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<(), UserError> {
         let plan = self.plan;
-        let number = played.receipt.iteration;
+        let number = result.receipt.iteration;
         if let (Some(_), Some(Signal::Complete { marker } | Signal::Replan { marker })) =
-            (&played.report.failure, &played.report.signal)
+            (&result.report.failure, &result.report.signal)
         {
             let (marker, line) = (marker.clone(), marker.clone());
-            played.report.signal = Some(Signal::NearMiss { marker, reason: "the iteration failed".to_owned(), line });
+            result.report.signal = Some(Signal::NearMiss { marker, reason: "the iteration failed".to_owned(), line });
         }
-        if let Some(Signal::NearMiss { marker, reason, .. }) = &played.report.signal {
+        if let Some(Signal::NearMiss { marker, reason, .. }) = &result.report.signal {
             self.memory.remarks.push(format!("{marker} was seen in your last answer, but did not count: {reason}."));
         }
         let most = self.policy().max_time;
-        if played.report.out_of_time && most.is_none_or(|most| self.elapsed() < most) {
-            played.report.out_of_time = false;
-            played.report.free = Some("the time limit was raised meanwhile".to_owned());
+        if result.report.out_of_time && most.is_none_or(|most| self.elapsed() < most) {
+            result.report.out_of_time = false;
+            result.report.free = Some("the time limit was raised meanwhile".to_owned());
         }
-        self.other_way(played, cast);
-        self.keep_session(played, cast, recorder)?;
-        self.publish_all(played, cast, recorder)?;
+        self.other_way(result, assignment);
+        self.keep_session(result, assignment, recorder)?;
+        self.publish_all(result, assignment, recorder)?;
 
-        let now = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
-        let change = now.since(&self.tree).await;
-        played.report.veto = self.veto(&now).await;
-        if let Some(shelf) = self.shelf.as_mut().filter(|_| change.moved != Some(false))
-            && let Some(difference) = shelf.keep(now.changed()).await
-        {
-            recorder.difference(number, &String::from_utf8_lossy(&difference))?;
+        // What decides about the end of the run must be certain.
+        let most_still = self.policy().no_progress;
+        let near_end = most_still > 0 && self.memory.state.still + 1 >= most_still;
+        let certain = near_end || result.report.is_claim() || !plan.allowed_paths.is_empty();
+        let effort = if certain { Effort::Full } else { Effort::Touched };
+        let mut change = self.snapshots.take(By::Agent, plan.keeps_diffs, effort).await;
+        self.tell_what_is_not_watched(recorder)?;
+        if let Some(patch) = change.patch.take().filter(|_| change.moved != Some(false)) {
+            recorder.difference(&number.to_string(), &patch)?;
         }
-        self.tree = now;
-        if played.report.is_claim() && played.report.veto.is_none() && !plan.verify.is_empty() {
-            let verified = if played.report.interrupted {
+        result.report.veto = self.veto().await;
+        if result.report.is_claim() && result.report.veto.is_none() && !plan.verify.is_empty() {
+            let mut verified = if result.report.interrupted {
                 verify::Verified { interrupted: true, ..verify::Verified::default() }
             } else {
                 let verified = {
-                    let environment = self.environment(cast);
+                    let environment = self.environment(assignment);
+                    let deadline = self.deadline();
                     let (inbox, orders) = (&mut self.inbox, &mut self.memory.orders);
-                    let mut ears = Ears { interrupts, inbox, orders };
-                    verify::verify(&plan.verify, &plan.workspace, &environment, &mut ears, recorder).await?
+                    let mut inputs = Inputs { interrupts, inbox, orders, deadline };
+                    verify::verify(&plan.verify, &plan.workspace, &environment, &mut inputs, recorder).await?
                 };
                 let (passed, checks) = (verified.passed(), verified.checks.clone());
                 recorder.fact(Fact::Verification { iteration: number, passed, checks })?;
                 // What the commands changed is not the agent's work.
-                self.tree = Snapshot::take(&plan.workspace, plan.events_file.as_deref()).await;
-                if let Some(shelf) = &mut self.shelf {
-                    shelf.keep(self.tree.changed()).await;
-                }
+                self.snapshots.take(By::Checks, false, Effort::Touched).await;
+                self.tell_what_is_not_watched(recorder)?;
                 verified
             };
-            played.report.interrupted |= verified.interrupted;
-            played.report.verification = verified.verification();
-            played.receipt.verified = (!verified.interrupted).then(|| verified.passed());
+            result.report.interrupted |= verified.interrupted;
+            result.report.verification = verified.verification();
+            result.broken_check = verified.broken.take();
+            result.receipt.verified = (!verified.interrupted).then(|| verified.passed());
             if !verified.passed() && !verified.interrupted {
-                self.memory.remarks.push(verified.told());
+                self.memory.remarks.push(verified.for_prompt());
             }
         }
-        if let Some(veto) = played.report.veto.as_ref().filter(|_| played.report.is_claim()) {
+        if let Some(veto) = result.report.veto.as_ref().filter(|_| result.report.is_claim()) {
             self.memory.remarks.push(format!("you said that the work is done, but {veto}."));
         }
-        played.report.progress = self.progress(played, &change);
-        played.receipt.take(change);
-        self.spend(played, recorder)?;
-        self.substitute(&mut played.report, cast);
+        result.report.progress = self.progress(result, &change);
+        result.receipt.take(change);
+        self.spend(result, recorder)?;
+        self.substitute(&mut result.report, assignment);
         Ok(())
     }
 
     /// Keeps the session of the iteration; one that was refused is forgotten, and its failure costs nothing.
-    fn keep_session(&mut self, played: &mut Played, cast: &Cast, recorder: &mut Recorder) -> Result<(), UserError> {
-        let agent = &self.plan.crew[cast.worker].agent;
-        let class = played.report.failure.as_ref().map(|failure| failure.class);
-        let refused = played.report.resumed
-            && !played.answered
+    fn keep_session(
+        &mut self,
+        result: &mut IterationResult,
+        assignment: &Assignment,
+        recorder: &mut Recorder,
+    ) -> Result<(), UserError> {
+        let agent = &self.plan.workers[assignment.worker].agent;
+        let class = result.report.failure.as_ref().map(|failure| failure.class);
+        let refused = result.report.resumed
+            && !result.answered
             && matches!(class, Some(FailureClass::Agent | FailureClass::Config))
-            && !played.report.interrupted;
+            && !result.report.interrupted;
         if refused {
             self.memory.sessions.forget(agent);
             let message = format!("`{}` did not take up its session again; starting a fresh one", agent.id());
             recorder.fact(Fact::Notice { message })?;
-            played.report.free = Some("once more, in a fresh session".to_owned());
+            result.report.free = Some("once more, in a fresh session".to_owned());
             return Ok(());
         }
         if class == Some(FailureClass::Context) {
@@ -115,62 +126,67 @@ impl Looping<'_> {
             self.memory.remarks.push("the context of your last session was full; this is a fresh one.".to_owned());
             return Ok(());
         }
-        let Receipt { session, usage, context, .. } = &played.receipt;
+        let Receipt { session, usage, context, .. } = &result.receipt;
         let mut percent = None;
         if let sessions::Policy::Resume { until: Some(_), window, .. } = self.plan.session {
             percent = context.and_then(|context| context.percent(window));
-            if percent.is_none() && class.is_none() && !std::mem::replace(&mut self.memory.told_unmeasured, true) {
+            if percent.is_none() && class.is_none() && !std::mem::replace(&mut self.memory.noticed_unmeasured, true) {
                 let missing = if context.is_some() {
                     "how large its context is: set `context_window`"
                 } else {
                     "how full its context is"
                 };
                 let message = format!(
-                    "`{}` does not tell {missing}; its session goes on until it says that it is full",
+                    "`{}` does not report {missing}; its session continues until it reports that it is full",
                     agent.id()
                 );
                 recorder.fact(Fact::Notice { message })?;
             }
         }
-        let outcome = sessions::Outcome { told: session.as_deref(), usage, context: percent };
-        self.memory.sessions.keep(agent, &cast.session, &outcome, Timestamp::now());
+        let outcome = sessions::Outcome { id: session.as_deref(), usage, context: percent };
+        self.memory.sessions.keep(agent, &assignment.session, &outcome, Timestamp::now());
         Ok(())
     }
 
     /// A command that has never answered may take its prompt the other way; that is tried once, and costs nothing.
-    fn other_way(&mut self, played: &mut Played, cast: &Cast) {
+    fn other_way(&mut self, result: &mut IterationResult, assignment: &Assignment) {
         let memory = &mut self.memory;
-        if played.answered {
-            memory.answered.insert(cast.worker);
+        if result.answered {
+            memory.answered.insert(assignment.worker);
         }
-        let definition = &self.plan.crew[cast.worker].agent.definition;
-        let class = played.report.failure.as_ref().map(|failure| failure.class);
+        let definition = &self.plan.workers[assignment.worker].agent.definition;
+        let class = result.report.failure.as_ref().map(|failure| failure.class);
         let may = definition.tries_both_prompts
             && class == Some(FailureClass::Agent)
-            && !played.report.interrupted
-            && !memory.answered.contains(&cast.worker);
-        if may && memory.other_way.insert(cast.worker) {
-            played.report.free = Some("once more, with the prompt on standard input".to_owned());
+            && !result.report.interrupted
+            && !memory.answered.contains(&assignment.worker);
+        if may && memory.other_way.insert(assignment.worker) {
+            result.report.free = Some("once more, with the prompt on standard input".to_owned());
         }
     }
 
     /// Publishes what the iteration said and what came by `ralph emit`.
-    fn publish_all(&mut self, played: &mut Played, cast: &Cast, recorder: &mut Recorder) -> Result<(), UserError> {
-        let number = played.receipt.iteration;
-        let hat = cast.worn.as_ref().map(|worn| worn.hat.clone());
+    fn publish_all(
+        &mut self,
+        result: &mut IterationResult,
+        assignment: &Assignment,
+        recorder: &mut Recorder,
+    ) -> Result<(), UserError> {
+        let number = result.receipt.iteration;
+        let hat = assignment.worn.as_ref().map(|worn| worn.hat.clone());
         let by = hat.as_ref().map_or("the agent", |hat| hat.id.as_str());
         let from = hat.as_ref().map(|hat| hat.id.as_str());
-        let said = std::mem::take(&mut played.heard.topics.said);
+        let said = std::mem::take(&mut result.heard.topics.said);
         let said = said.into_iter().map(|said| Topic { topic: said.topic, payload: said.payload });
         let mut events: Vec<Topic> = said.chain(std::mem::take(&mut self.memory.orders.emitted)).collect();
         if let Some(topic) = hat.as_ref().and_then(|hat| hat.default_publishes.clone())
             && events.is_empty()
-            && played.report.failure.is_none()
+            && result.report.failure.is_none()
         {
             events.push(Topic { topic, payload: String::new() });
         }
         for event in &events {
-            played.receipt.published.push(event.topic.clone());
+            result.receipt.published.push(event.topic.clone());
             self.publish(recorder, number, by, from, event)?;
         }
         if let Some(hat) = hat.as_ref()
@@ -179,7 +195,7 @@ impl Looping<'_> {
             let event = Topic { topic: format!("{}.exhausted", hat.id), payload: String::new() };
             self.publish(recorder, number, "the run", None, &event)?;
         }
-        for problem in std::mem::take(&mut played.heard.topics.problems) {
+        for problem in std::mem::take(&mut result.heard.topics.problems) {
             recorder.fact(Fact::Notice { message: problem.clone() })?;
             self.memory.remarks.push(problem);
         }
@@ -202,28 +218,66 @@ impl Looping<'_> {
         recorder.fact(Fact::Published { iteration, event, by, heard_by: delivery.heard_by })
     }
 
+    /// Looks at the working directory before the first iteration.
+    pub(super) async fn begin_watching(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+        if !self.plan.allowed_paths.is_empty() {
+            self.snapshots.guard().await;
+        }
+        self.tell_what_is_not_watched(recorder)?;
+        let uncommitted = self.snapshots.uncommitted();
+        if uncommitted > 0 && self.plan.keeps_diffs && self.memory.state.iterations == 0 {
+            let them = if uncommitted == 1 { "it" } else { "them" };
+            let files = plural(uncommitted as u64, "uncommitted file");
+            let message = format!("{files}; the run's diff will start from {them}");
+            recorder.fact(Fact::Notice { message })?;
+        }
+        for path in self.memory.forbidden.paths().map(str::to_owned).collect::<Vec<_>>() {
+            let content = self.snapshots.content(&path).await;
+            self.memory.forbidden.resume(&path, content.as_deref());
+        }
+        self.memory.was_here_before(self.snapshots.fingerprint());
+        Ok(())
+    }
+
+    /// Keeps the net change of the run. A run that ends must not fail for it.
+    pub(super) async fn keep_whole_diff(&self, recorder: &Recorder) {
+        if self.plan.keeps_diffs
+            && self.snapshots.has_changed()
+            && let Some(patch) = self.snapshots.whole_patch().await
+        {
+            let _ = recorder.difference(WHOLE_DIFF, &patch);
+        }
+    }
+
+    fn tell_what_is_not_watched(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+        self.snapshots.notices().into_iter().try_for_each(|message| recorder.fact(Fact::Notice { message }))
+    }
+
     /// Why a claim cannot hold, whatever the agent says.
-    async fn veto(&mut self, now: &Snapshot) -> Option<String> {
+    async fn veto(&mut self) -> Option<String> {
         let plan = self.plan;
         if !plan.allowed_paths.is_empty() {
-            let changed = now.since(&self.first_tree).await.files;
-            let forbidden: Vec<&String> =
-                changed.iter().filter(|path| !paths::is_allowed(&plan.allowed_paths, path)).take(20).collect();
+            let changed = match self.snapshots.since_start().await {
+                Ok(changed) => changed,
+                Err(error) => return Some(format!("`allowed_paths` cannot be checked: {error}")),
+            };
+            self.memory.forbidden.update(&plan.allowed_paths, &changed);
+            let forbidden: Vec<String> =
+                self.memory.forbidden.paths().take(20).map(|path| format!("`{path}`")).collect();
             if !forbidden.is_empty() {
-                let names = forbidden.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
                 let allowed = plan.allowed_paths.join(", ");
-                let veto = format!("{names} changed, and only {allowed} may change: undo that");
+                let veto = format!("{} changed, and only {allowed} may change: undo that", forbidden.join(", "));
                 self.memory.remarks.push(veto.clone());
                 return Some(veto);
             }
         }
         let path = plan.workspace.join(plan.plan_file.as_ref()?);
         let name = plan.plan_file.as_ref()?.display();
-        let text = match std::fs::read_to_string(&path) {
+        let text = match user_file::read_text(&path, user_file::MOST_BYTES) {
             Ok(text) => text,
             Err(error) => return Some(format!("the plan `{name}` cannot be read: {}", io_reason(&error))),
         };
-        let open = plan::items(&text).open;
+        let open = task_list::items(&text).open;
         let first = open.first()?;
         Some(match open.len() {
             1 => format!("one item of `{name}` is open: {first}"),
@@ -232,20 +286,20 @@ impl Looping<'_> {
     }
 
     /// Whether the iteration moved anything.
-    fn progress(&mut self, played: &Played, change: &Change) -> Progress {
+    fn progress(&mut self, result: &IterationResult, change: &Change) -> Progress {
         let memory = &mut self.memory;
         let mut hasher = DefaultHasher::new();
-        (played.work, &played.heard.last_words).hash(&mut hasher);
-        let work = played.work.map(|_| hasher.finish());
+        (result.work, &result.heard.last_words).hash(&mut hasher);
+        let work = result.work.map(|_| hasher.finish());
         let repeated = work.is_some() && std::mem::replace(&mut memory.work, work) == work;
-        let verification = match &played.report.verification {
+        let verification = match &result.report.verification {
             Verification::Failed { summary } => Some(summary.clone()),
             _ => None,
         };
         let other_verdict =
             verification.is_some() && memory.verification.is_some() && verification != memory.verification;
         memory.verification = verification.or_else(|| memory.verification.take());
-        let been_here = memory.was_here_before(self.tree.fingerprint());
+        let been_here = memory.was_here_before(self.snapshots.fingerprint());
         let still = match change.moved {
             None => return Progress::Unknown,
             Some(true) if been_here => "the working directory is as it was some iterations ago",
@@ -259,61 +313,66 @@ impl Looping<'_> {
             return Progress::Made;
         }
         memory.remarks.push(format!("{still}. Do the next step of the work, or say what keeps you from it."));
-        let long = Duration::from_millis(played.receipt.duration_ms) >= LONG_READING;
+        let long = Duration::from_millis(result.receipt.duration_ms) >= LONG_READING;
         if long && !std::mem::replace(&mut memory.nudged, true) { Progress::Nudge } else { Progress::None }
     }
 
     /// Counts tokens and money, and says what cannot be seen.
-    fn spend(&mut self, played: &mut Played, recorder: &mut Recorder) -> Result<(), UserError> {
-        let Receipt { usage, .. } = &played.receipt;
+    pub(super) fn spend(&mut self, result: &mut IterationResult, recorder: &mut Recorder) -> Result<(), UserError> {
+        let Receipt { usage, .. } = &result.receipt;
         let cost = self.plan.pricing.cost(usage);
-        played.report.spent = Spent::of(usage, cost);
+        result.report.spent = Spent::of(usage, cost);
         self.memory.usage.add(usage);
-        let limited = self.plan.policy.max_cost_usd.is_some() && cost.is_none() && played.report.failure.is_none();
-        if limited && !std::mem::replace(&mut self.memory.told_unpriced, true) {
+        let limited = self.plan.policy.max_cost_usd.is_some() && cost.is_none() && result.report.failure.is_none();
+        if limited && !std::mem::replace(&mut self.memory.noticed_unpriced, true) {
             let model = usage.model.as_deref().map_or_else(String::new, |model| format!(" for model `{model}`"));
             let message = format!(
-                "`{}` tells no cost, and `pricing:` has none{model}: `max_cost_usd` cannot be watched over",
-                played.receipt.agent
+                "`{}` reports no cost, and `pricing:` has none{model}: `max_cost_usd` cannot be watched over",
+                result.receipt.agent
             );
             recorder.fact(Fact::Notice { message })?;
         }
-        played.receipt.cost = cost;
+        result.receipt.cost = cost;
         Ok(())
     }
 
     /// Who takes over from an agent that is limited or locked out.
-    fn substitute(&mut self, report: &mut Report, cast: &Cast) {
+    fn substitute(&mut self, report: &mut Report, assignment: &Assignment) {
         let now = Timestamp::now();
         let Some(failure) = &mut report.failure else { return };
         let memory = &mut self.memory;
         match failure.class {
             FailureClass::RateLimit => {
                 let wait = failure.retry_after.unwrap_or(Duration::from_secs(3600));
-                memory.bench.limited(cast.worker, now + wait);
+                memory.cooldown.limited(assignment.worker, now + wait);
             }
-            FailureClass::Auth => memory.bench.locked_out(cast.worker),
+            FailureClass::Auth => memory.cooldown.locked_out(assignment.worker),
             _ => return,
         }
-        let order = self.plan.order(cast.worker);
-        if let Some(worker) = memory.bench.first(order.clone(), now) {
-            report.substitute = Some(self.plan.crew[worker].agent.id().to_owned());
-        } else if let (true, Some(wait)) = (self.plan.substitutes > 0, memory.bench.wait(order, now)) {
+        let order = self.plan.order(assignment.worker);
+        if let Some(worker) = memory.cooldown.first(order.clone(), now) {
+            report.substitute = Some(self.plan.workers[worker].agent.id().to_owned());
+        } else if let (true, Some(wait)) = (self.plan.substitutes > 0, memory.cooldown.wait(order, now)) {
             // The first who is free again is waited for.
             let message = failure.message.clone();
             *failure = Failure { class: FailureClass::RateLimit, message, retry_after: Some(wait) };
         }
     }
 
-    /// What the user can do about an agent that may not do its work.
-    pub(super) fn with_help(&self, reason: String, report: &Report, cast: &Cast) -> String {
+    /// The reason with what the user can do about an agent that may not do its work.
+    pub(super) fn with_help(&self, reason: String, report: &Report, assignment: &Assignment) -> String {
         let class = report.failure.as_ref().map(|failure| failure.class);
-        let help = &self.plan.crew[cast.worker].agent.definition.permission_help;
+        let definition = &self.plan.workers[assignment.worker].agent.definition;
+        let help = match class {
+            Some(FailureClass::Auth) => definition.auth.login.as_ref(),
+            Some(FailureClass::Permission) => definition.permission_help.as_ref(),
+            _ if !report.denied.is_empty() => definition.permission_help.as_ref(),
+            _ => None,
+        };
         match help {
-            Some(help) if class == Some(FailureClass::Permission) || !report.denied.is_empty() => {
-                format!("{reason}\n{}", help.trim())
-            }
-            _ => reason,
+            Some(help) if help.trim().contains('\n') => format!("{reason}\n{}", help.trim()),
+            Some(help) => format!("{reason}; {}", help.trim()),
+            None => reason,
         }
     }
 }

@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The same once the agent has ended; and how long it may take to finish after it has been given everything.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
+/// How long it may take even when the time of the run is over.
+const AT_LEAST: Duration = Duration::from_secs(2);
+
 /// How much is given at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -48,6 +51,8 @@ pub struct Filter {
     unended: bool,
     /// When patience ends.
     deadline: Instant,
+    /// When the time of the run ends.
+    until: Option<Instant>,
     done: bool,
     partial: Partial,
 }
@@ -145,6 +150,7 @@ impl Filter {
             unended: false,
             chunk: state,
             deadline: Instant::now() + PATIENCE,
+            until: None,
             done: false,
             partial: Partial::default(),
         })
@@ -152,15 +158,17 @@ impl Filter {
 
     /// There are more bytes in the raw file.
     pub fn more(&mut self, bytes: usize) {
-        if self.given == self.available {
+        if self.given == self.available && !self.complete {
             self.deadline = Instant::now() + PATIENCE;
         }
         self.available += bytes as u64;
     }
 
-    /// There are these last bytes in the raw file, and there will be no more.
-    pub fn complete(&mut self, bytes: usize) {
+    /// There are these last bytes in the raw file, and there will be no more. The time of the run ends at `until`, but what
+    /// the agent said must be read.
+    pub fn complete(&mut self, bytes: usize, until: Option<Instant>) {
         self.more(bytes);
+        self.until = until.map(|until| until.max(Instant::now() + AT_LEAST));
         self.complete = true;
         self.deadline = Instant::now() + LAST_WORDS;
         let mut last = [b'\n'];
@@ -193,10 +201,16 @@ impl Filter {
     }
 
     async fn work(&mut self) -> Did {
-        if self.chunk.is_empty() && self.given < self.available {
+        if self.chunk.is_empty() && self.given < self.available && self.input.is_some() {
             self.chunk.resize(CHUNK, 0);
             let count = self.raw.read_at(&mut self.chunk, self.given).unwrap_or(0);
             self.chunk.truncate(count);
+            if count == 0 {
+                // The end of its input is all that it can be given now.
+                (self.input, self.complete) = (None, true);
+                self.deadline = Instant::now() + LAST_WORDS;
+                return self.trouble("cannot be given the rest of the output, which cannot be read");
+            }
         } else if self.chunk.is_empty() && std::mem::take(&mut self.unended) {
             self.chunk.push(b'\n');
             self.added = 1;
@@ -204,7 +218,7 @@ impl Filter {
         let waiting = self.input.is_some() && !self.chunk.is_empty();
         // Without anything to read, only the end has a time.
         let bounded = waiting || (self.complete && self.input.is_none());
-        let Self { process, input, chunk, deadline, .. } = self;
+        let Self { process, input, chunk, deadline, until, .. } = self;
         let step = tokio::select! {
             output = process.next() => match output {
                 Output::Bytes { from: Stream::Stdout, bytes } if self.role == Role::Display => {
@@ -219,7 +233,7 @@ impl Filter {
                 Output::Ended(ended) => Step::Ended(ended),
             },
             written = write(input.as_ref(), chunk), if waiting => Step::Written(written),
-            () = sleep_until(*deadline), if bounded => Step::Late,
+            () = sleep_until(until.map_or(*deadline, |until| until.min(*deadline))), if bounded => Step::Late,
         };
         self.after(step)
     }

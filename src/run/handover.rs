@@ -6,7 +6,7 @@ use std::future::pending;
 use std::time::{Duration, Instant};
 
 use super::{Recorder, Screen};
-use crate::process::Console;
+use crate::terminal::Handover as Terminal;
 
 /// Two presses of Ctrl-C within this time mean the run.
 const TWICE: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ const CTRL_C: [&[u8]; 3] = [b"\x03", b"\x1b[99;5u", b"\x1b[27;5;99~"];
 /// The user's terminal while the agent has it.
 #[derive(Debug)]
 pub(super) struct Handover {
-    console: Console,
+    terminal: Terminal,
     presses: Presses,
 }
 
@@ -29,25 +29,25 @@ impl Handover {
         }
         // What was recorded must be on the terminal before somebody else has it.
         recorder.settle();
-        Some(Self { console: Console::take()?, presses: Presses::default() })
+        Some(Self { terminal: Terminal::take()?, presses: Presses::default() })
     }
 
     /// Shows what the agent draws.
     pub fn show(handover: &mut Option<Self>, bytes: &[u8]) {
         if let Some(handover) = handover {
-            handover.console.show(bytes);
+            handover.terminal.show(bytes);
         }
     }
 
     /// True when the terminal should first take what it has.
     pub fn is_full(handover: Option<&Self>) -> bool {
-        handover.is_some_and(|handover| handover.console.is_full())
+        handover.is_some_and(|handover| handover.terminal.is_full())
     }
 
     /// The next keys for the agent; none for Ctrl-C, the second time. Cancel-safe; never, where nothing is handed over.
     pub async fn next(handover: &mut Option<Self>) -> Option<Vec<u8>> {
         let Some(handover) = handover else { return pending().await };
-        let keys = handover.console.keys().await;
+        let keys = handover.terminal.keys().await;
         handover.presses.see(keys, Instant::now())
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::Topic;
+use crate::event::Topic;
 use crate::signals::topics::fits;
 
 /// What begins a run when nothing else is configured.
@@ -90,7 +90,7 @@ struct Letter {
 
 /// The hat for the next iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worn {
+pub struct WornHat {
     /// Which.
     pub hat: Hat,
     /// What it was told.
@@ -136,21 +136,21 @@ impl Board {
     }
 
     /// The hat to wear next, with its events taken out of its inbox. `None`: nobody has been told anything.
-    pub fn wear(&mut self, hats: &Hats) -> Option<Worn> {
+    pub fn wear(&mut self, hats: &Hats) -> Option<WornHat> {
         let oldest = |id: &String| self.inboxes[id].first().map_or(u64::MAX, |letter| letter.number);
         let id = self.inboxes.keys().filter(|id| !self.inboxes[*id].is_empty()).min_by_key(|id| oldest(id))?.clone();
         let letters = self.inboxes.remove(&id)?;
         let hat = hats.get(&id)?.clone();
         *self.worn.entry(id.clone()).or_default() += 1;
         self.last = Some(id);
-        Some(Worn { hat, events: letters.into_iter().map(|letter| letter.event).collect() })
+        Some(WornHat { hat, events: letters.into_iter().map(|letter| letter.event).collect() })
     }
 
     /// The hat that was worn last, once more: it published nothing that anybody hears.
-    pub fn again(&mut self, hats: &Hats) -> Option<Worn> {
+    pub fn again(&mut self, hats: &Hats) -> Option<WornHat> {
         let hat = hats.get(self.last.as_deref()?).filter(|hat| !self.is_exhausted(hat))?.clone();
         *self.worn.entry(hat.id.clone()).or_default() += 1;
-        Some(Worn { hat, events: Vec::new() })
+        Some(WornHat { hat, events: Vec::new() })
     }
 
     /// True once, when a hat may be worn no more.
@@ -164,7 +164,7 @@ impl Board {
     }
 }
 
-impl Worn {
+impl WornHat {
     /// What the prompt says about it.
     pub fn told(&self, all: &Hats) -> String {
         let Self { hat, events } = self;

@@ -1,6 +1,8 @@
 //! Unix signals to ralph itself: the first asks, the second kills, the third leaves.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
 use crate::process;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,15 +16,18 @@ pub enum Interrupt {
     Term,
     /// SIGHUP: the terminal is gone.
     Hup,
+    /// Any other that would end the program, by its number.
+    Other(i32),
 }
 
 impl Interrupt {
     /// Its name.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Self::Int => "SIGINT",
-            Self::Term => "SIGTERM",
-            Self::Hup => "SIGHUP",
+            Self::Int => "SIGINT".to_owned(),
+            Self::Term => "SIGTERM".to_owned(),
+            Self::Hup => "SIGHUP".to_owned(),
+            Self::Other(number) => process::signal_name(number),
         }
     }
 
@@ -32,6 +37,7 @@ impl Interrupt {
             Self::Int => libc::SIGINT,
             Self::Term => libc::SIGTERM,
             Self::Hup => libc::SIGHUP,
+            Self::Other(number) => number,
         }
     }
 }
@@ -64,6 +70,7 @@ pub struct Interrupts {
     int: Signal,
     term: Signal,
     hup: Option<Signal>,
+    others: Vec<(i32, Signal)>,
     stop: Signal,
     resized: Signal,
     retry: Signal,
@@ -93,6 +100,7 @@ impl Interrupts {
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
             hup: unless_ignored(SignalKind::hangup())?,
+            others: others(),
             stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
             resized: signal(SignalKind::window_change())?,
             retry: signal(SignalKind::user_defined1())?,
@@ -107,6 +115,7 @@ impl Interrupts {
             _ = self.int.recv() => Interrupt::Int,
             _ = self.term.recv() => Interrupt::Term,
             () = received(&mut self.hup) => Interrupt::Hup,
+            number = any_of(&mut self.others) => Interrupt::Other(number),
             _ = self.stop.recv() => return Came::Suspend,
             _ = self.resized.recv() => return Came::Resized,
             _ = self.retry.recv() => return Came::Retry,
@@ -139,6 +148,24 @@ impl Interrupts {
 /// Listens for one that is not to be ignored: under `nohup` a run survives its terminal.
 fn unless_ignored(kind: SignalKind) -> io::Result<Option<Signal>> {
     (!process::ignores(kind.as_raw_value())).then(|| signal(kind)).transpose()
+}
+
+/// Those that ralph gives no meaning of its own. One that the system does not let us hear ends ralph as it always did.
+fn others() -> Vec<(i32, Signal)> {
+    let listen = |number: i32| Some((number, unless_ignored(SignalKind::from_raw(number)).ok()??));
+    process::ending_signals().into_iter().filter_map(listen).collect()
+}
+
+/// Waits for any of these. Cancel-safe.
+async fn any_of(signals: &mut [(i32, Signal)]) -> i32 {
+    poll_fn(|context| {
+        let mut came = signals.iter_mut().filter_map(|(number, signal)| match signal.poll_recv(context) {
+            Poll::Ready(_) => Some(*number),
+            Poll::Pending => None,
+        });
+        came.next().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
 }
 
 /// Waits for one; for ever, when nobody listens for it. Cancel-safe.

@@ -1,25 +1,24 @@
 //! One iteration: the agent's process from start to end, its bytes kept, its events recorded.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use jiff::Zoned;
-
-use super::control::{Command, Inbox, Orders};
-use super::decide::Report;
+use super::about::{About, Silence};
 use super::filter::{Did, Display, Filter};
 use super::handover::Handover;
 use super::interrupt::{Action, Came, Interrupts};
-use super::judge::judge;
+use super::iteration_result::{IterationResult, result_of};
+use super::observed::Observed;
 use super::plan::{Room, Screen};
-use super::reading::Reading;
+use super::reading::{How, Reading};
 use super::recorder::{Recorder, unrecorded};
+use crate::control::{Inbox, Order, Orders, Received};
 use crate::error::UserError;
 use crate::event::{Event, Stream};
-use crate::journal::{Fact, Raw, Receipt};
-use crate::process::{self, Clocks, Ended, Exit, Invocation, Output, Process, StopReason};
-use crate::signals::Signal;
-use crate::signals::promise::{Heard, Rule};
+use crate::journal::{Fact, Raw};
+use crate::process::{self, Clocks, Ended, Invocation, Output, Process, StopReason};
+use crate::redact::Clean;
+use crate::signals::promise::Rule;
 use crate::transcript::{Context, Selected};
 
 /// What an iteration needs to know.
@@ -76,19 +75,21 @@ pub enum StatusBlocks {
 }
 
 /// Who can speak to an iteration under way.
-pub struct Ears<'a> {
+pub struct Inputs<'a> {
     /// By a Unix signal.
     pub interrupts: &'a mut Interrupts,
     /// From another terminal.
     pub inbox: &'a mut Inbox,
     /// What was told, and is not done yet.
     pub orders: &'a mut Orders,
+    /// When the time of the run is over, for what runs beside its agents.
+    pub deadline: Option<tokio::time::Instant>,
 }
 
-impl Ears<'_> {
+impl Inputs<'_> {
     /// For as long as somebody else listens.
-    pub fn lend(&mut self) -> Ears<'_> {
-        Ears { interrupts: self.interrupts, inbox: self.inbox, orders: self.orders }
+    pub fn lend(&mut self) -> Inputs<'_> {
+        Inputs { interrupts: self.interrupts, inbox: self.inbox, orders: self.orders, deadline: self.deadline }
     }
 }
 
@@ -114,16 +115,20 @@ enum Whose {
 
 impl Time {
     /// What it may take in all, after somebody may have given the run more time.
-    fn after(&mut self, command: &Command) -> Option<Duration> {
-        if let Command::Limit { max_seconds: Some(seconds), .. } = command {
+    fn after(&mut self, order: &Order) -> Option<Duration> {
+        if let Order::Limit { max_seconds: Some(seconds), .. } = order {
             self.run = Some(Duration::from_secs(*seconds));
         }
         self.total().0
     }
 
+    /// What was left of the run's time when the iteration began.
+    fn left(self) -> Option<Duration> {
+        self.run.map(|most| most.saturating_sub(self.gone).max(Duration::from_millis(1)))
+    }
+
     fn total(self) -> (Option<Duration>, Whose) {
-        let left = self.run.map(|most| most.saturating_sub(self.gone).max(Duration::from_millis(1)));
-        match (self.own, left) {
+        match (self.own, self.left()) {
             (Some(own), Some(left)) if left <= own => (Some(left), Whose::Run),
             (None, Some(left)) => (Some(left), Whose::Run),
             (own, _) => (own, Whose::Iteration),
@@ -131,32 +136,13 @@ impl Time {
     }
 }
 
-/// An iteration that is over.
-#[derive(Debug)]
-pub struct Played {
-    /// For the decision.
-    pub report: Report,
-    /// For the journal.
-    pub receipt: Receipt,
-    /// How long it stood still with ralph itself.
-    pub suspended: Duration,
-    /// What the agent's own words say to the loop.
-    pub heard: Heard,
-    /// What it did with its tools, as one number.
-    pub work: Option<u64>,
-    /// True when the agent did or said anything at all.
-    pub answered: bool,
-    /// How its process ended.
-    pub process: Ended,
-    /// True when a failure is only assumed, because the dialect's terminal event did not come.
-    pub assumed: bool,
-}
-
-/// Leaves at once: the third Unix signal.
+/// Why a run ends in the middle of something.
 #[derive(Debug)]
 pub enum Halt {
     /// Something that must end the run.
     Error(UserError),
+    /// The time of the run is over.
+    OutOfTime,
     /// The user wants out now.
     Leave,
 }
@@ -169,24 +155,24 @@ impl From<UserError> for Halt {
 
 impl Iteration<'_> {
     /// Plays it to its end.
-    pub async fn play(self, recorder: &mut Recorder, ears: Ears<'_>) -> Result<Played, Halt> {
-        let Ears { interrupts, inbox, orders } = ears;
+    pub async fn run(self, recorder: &mut Recorder, inputs: Inputs<'_>) -> Result<IterationResult, Halt> {
+        let Inputs { interrupts, inbox, orders, .. } = inputs;
+        let began = tokio::time::Instant::now();
         let mut raw = recorder.raw(self.number)?;
         if let Some(prompt) = self.context.prompts.first() {
             recorder.prompt(self.number, prompt)?;
         }
         let (about, beginning) = (self.about(), self.beginning());
         let output = Raw::stdout(&self.raw, self.number);
+        let mut reading = self.reading(recorder);
         let (mut filter, mut display) = readers(self.transcript, self.display, self.workspace, &output)?;
-        let reading = Reading::new(self.transcript, &self.context, self.rule, self.line_cap);
-        let mut reading = reading.on_terminal(self.invocation.link.size());
         let mut time = self.time;
         let clocks = Clocks { total: time.total().0, ..self.clocks };
         let mut process =
             process::start(self.invocation, clocks).map_err(|error| super::explain::start_error(&error))?;
         recorder.fact(beginning(process.pid()))?;
         let mut handover = Handover::begin(self.screen, recorder);
-        let mut events = Vec::new();
+        let (mut events, mut observed) = (Vec::new(), Observed::default());
         let (mut interrupted, mut suspended) = (false, Duration::ZERO);
         let mut ended = None;
         while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
@@ -198,36 +184,34 @@ impl Iteration<'_> {
                 output = process.next(), if ended.is_none() && !held_up => match output {
                     Output::Bytes { from, bytes } => {
                         Handover::show(&mut handover, bytes);
-                        let written = raw.write(from, bytes).map_err(|error| unrecorded(&error))?;
+                        let clean = reading.push(from, bytes, &mut events);
+                        let written = raw.write(from, &clean).map_err(|error| unrecorded(&error))?;
                         let is_told = from == Stream::Stdout;
                         filter.iter_mut().chain(&mut display).filter(|_| is_told).for_each(|reader| reader.more(written));
-                        if filter.is_none() || !is_told {
-                            reading.push(from, bytes, &mut events);
-                        }
                         Next::Read(from)
                     }
                     Output::Ended(ended) => Next::Ended(ended),
                 },
                 did = Filter::next(&mut filter) => Next::Filtered(did),
                 did = Filter::next(&mut display) => Next::Filtered(did),
-                command = inbox.next() => Next::Told(command),
+                received = inbox.next() => Next::Ordered(received),
             };
             match next {
-                Next::Read(from) => record(recorder, self.number, from, &mut events)?,
+                Next::Read(from) => record(recorder, self.number, from, &mut events, &mut observed)?,
                 Next::Filtered(Did::Shown(text)) => recorder.fact(Fact::Display { iteration: self.number, text })?,
                 Next::Filtered(did) => {
                     filtered(did, &mut reading, &mut events);
-                    record(recorder, self.number, Stream::Stdout, &mut events)?;
+                    record(recorder, self.number, Stream::Stdout, &mut events, &mut observed)?;
                 }
                 Next::Pressed(keys) => process.press(&keys),
-                Next::Told(command) => {
-                    told(&command, recorder)?;
-                    if command == (Command::Stop { now: true }) && ended.is_none() {
+                Next::Ordered(received) => {
+                    let order = record_order(received, recorder)?;
+                    if order == (Order::Stop { now: true }) && ended.is_none() {
                         interrupted = true;
                         process.stop(StopReason::Asked);
                     }
-                    process.allow(time.after(&command));
-                    orders.take(command);
+                    process.allow(time.after(&order));
+                    orders.take(order);
                 }
                 Next::Came(Came::Retry) => {}
                 Next::Came(Came::Suspend) => {
@@ -239,7 +223,7 @@ impl Iteration<'_> {
                 Next::Came(Came::Resized) => resized(&process, &mut reading, self.room),
                 Next::Came(Came::Interrupt(interrupt, action)) => {
                     interrupted = true;
-                    let unix_signal = interrupt.name().to_owned();
+                    let unix_signal = interrupt.name();
                     recorder.fact(Fact::Interrupt { unix_signal, action: action.done().to_owned() })?;
                     if ended.is_some() {
                         filter.iter_mut().chain(&mut display).for_each(Filter::kill);
@@ -251,25 +235,38 @@ impl Iteration<'_> {
                     ended = Some(how);
                     // What is told from here on is told on the user's terminal.
                     handover = None;
-                    let written = raw.finish().map_err(|error| unrecorded(&error))?;
-                    filter.iter_mut().chain(&mut display).for_each(|filter| filter.complete(written));
+                    let [stdout, stderr] = reading.end_bytes();
+                    raw.write(stderr.0, &stderr.1).map_err(|error| unrecorded(&error))?;
+                    let written = raw.write(stdout.0, &stdout.1).map_err(|error| unrecorded(&error))?;
+                    let until = time.left().and_then(|left| began.checked_add(left + suspended));
+                    filter.iter_mut().chain(&mut display).for_each(|filter| filter.complete(written, until));
                 }
             }
-            if reading.tally.turn_end.is_some() {
-                process.turn_ended();
-            } else if ended.is_none() && self.screen != Screen::Users && reading.is_stuck() {
-                process.stop(StopReason::Stuck);
+            if ended.is_none() {
+                supervise(&mut process, &reading, &observed, self.screen);
             }
         }
         let mut ended = ended.ok_or_else(|| UserError::failed("the agent's process has no end"))?;
         let about = about.of_silence(&mut ended);
-        for (from, mut rest) in reading.finish(Some(ended.exit)) {
-            record(recorder, self.number, from, &mut rest)?;
-        }
-        let mut played = played(self.number, reading, &ended, interrupted, self.status_blocks);
-        played.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
-        about.complete(&mut played);
-        Ok(Played { suspended, ..played })
+        finish(&mut reading, self.number, &ended, recorder, &mut observed)?;
+        let refused = observed.refused_login(reading.authority()).filter(|_| !interrupted);
+        let mut result = result_of(self.number, reading, &ended, interrupted, self.status_blocks);
+        result.stopped_for_login(refused);
+        result.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
+        about.complete(&mut result);
+        Ok(IterationResult { suspended, ..result })
+    }
+
+    fn reading(&self, recorder: &Recorder) -> Reading {
+        Reading::new(&How {
+            transcript: self.transcript,
+            context: &self.context,
+            rule: self.rule,
+            line_cap: self.line_cap,
+            terminal: self.invocation.link.size(),
+            redactor: recorder.redactor(),
+            exact: recorder.is_exact(),
+        })
     }
 
     /// What the journal says when it begins, once its process is known.
@@ -306,50 +303,6 @@ impl Iteration<'_> {
     }
 }
 
-/// What is known of an iteration before it begins, for its receipt.
-struct About {
-    agent: String,
-    hat: Option<String>,
-    resumed: bool,
-    left_running: bool,
-    silence: Silence,
-}
-
-/// What it means that an agent was stopped because it was silent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Silence {
-    IsFailure,
-    /// A program for a person does not end by itself.
-    EndsTurn,
-    /// And so it was.
-    EndedTurn,
-}
-
-impl About {
-    /// Silence that ends a turn is an end like any other.
-    fn of_silence(mut self, ended: &mut Ended) -> Self {
-        if self.silence == Silence::EndsTurn && ended.stopped == Some(StopReason::Idle) {
-            (ended.stopped, ended.exit) = (None, Exit::Code(0));
-            self.silence = Silence::EndedTurn;
-        }
-        self
-    }
-
-    fn complete(self, played: &mut Played) {
-        let receipt = &mut played.receipt;
-        if self.silence == Silence::EndedTurn && receipt.success {
-            "the agent was silent: its turn is over".clone_into(&mut receipt.ended);
-        }
-        // On its screen the prompt stands too, and the marker in it.
-        if self.silence != Silence::IsFailure && matches!(played.report.signal, Some(Signal::NearMiss { .. })) {
-            played.report.signal = None;
-        }
-        (receipt.agent, receipt.hat) = (self.agent, self.hat);
-        (receipt.left_running, receipt.resumed) = (self.left_running, self.resumed);
-        played.report.resumed = self.resumed;
-    }
-}
-
 /// The commands that read the raw output: an adapter, and a display.
 fn readers(
     transcript: &Selected,
@@ -368,29 +321,70 @@ enum Next {
     Came(Came),
     Pressed(Vec<u8>),
     Filtered(Did),
-    Told(Command),
+    Ordered(Received),
     Read(Stream),
     Ended(Ended),
 }
 
-/// Records what somebody told the loop. Events are recorded when they are published.
-pub fn told(command: &Command, recorder: &mut Recorder) -> Result<(), UserError> {
-    if matches!(command, Command::Emit { .. }) {
-        return Ok(());
+/// Records an order and then accepts it: whoever gave it may rely on it from here on. Events are recorded when they are
+/// published.
+pub fn record_order(received: Received, recorder: &mut Recorder) -> Result<Order, UserError> {
+    if !matches!(received.order, Order::Emit { .. }) {
+        recorder.fact(Fact::Control { order: received.order.clone() })?;
     }
-    recorder.fact(Fact::Control { command: command.name().to_owned(), words: command.words() })
+    Ok(received.accept())
 }
 
-fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Event>) {
+fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Clean<Event>>) {
     match did {
-        Did::Printed(bytes) => reading.push(Stream::Stdout, &bytes, events),
+        Did::Printed(bytes) => reading.push_filtered(&bytes, events),
         Did::Event(event) => reading.add(event, events),
         Did::Shown(_) | Did::Took => {}
     }
 }
 
-fn record(recorder: &mut Recorder, iteration: u32, from: Stream, events: &mut Vec<Event>) -> Result<(), UserError> {
-    events.drain(..).try_for_each(|event| recorder.event(iteration, from, event))
+fn record(
+    recorder: &mut Recorder,
+    iteration: u32,
+    from: Stream,
+    events: &mut Vec<Clean<Event>>,
+    observed: &mut Observed,
+) -> Result<(), UserError> {
+    events.drain(..).try_for_each(|event| {
+        observed.see(from, &event);
+        recorder.event(iteration, from, event)
+    })
+}
+
+/// Records the last events, and what the agent has left.
+fn finish(
+    reading: &mut Reading,
+    iteration: u32,
+    ended: &Ended,
+    recorder: &mut Recorder,
+    observed: &mut Observed,
+) -> Result<(), UserError> {
+    let told = reading.tally.error.clone();
+    for (from, mut rest) in reading.finish(Some(ended.exit)) {
+        record(recorder, iteration, from, &mut rest, observed)?;
+    }
+    reading.tally.spoke &= observed.visible;
+    // Whatever ralph itself did to the agent is the cause, not the text of a program that was killed.
+    if !ended.ended_by_itself() {
+        reading.tally.error = told;
+    }
+    ended.leftovers().into_iter().try_for_each(|message| recorder.fact(Fact::Notice { message }))
+}
+
+/// Ends a process whose turn is over, whose login was refused, or that does the same thing over and over.
+fn supervise(process: &mut Process, reading: &Reading, observed: &Observed, screen: Screen) {
+    if reading.tally.turn_end.is_some() {
+        process.turn_ended();
+    } else if observed.refused_login(reading.authority()).is_some() {
+        process.stop(StopReason::Asked);
+    } else if screen != Screen::Users && reading.is_stuck() {
+        process.stop(StopReason::Stuck);
+    }
 }
 
 /// Does to an agent what a Unix signal asks for.
@@ -408,7 +402,7 @@ fn resized(process: &Process, reading: &mut Reading, room: Room) {
     if matches!(room, Room::Part(_)) {
         return;
     }
-    let size = process::terminal_size();
+    let size = crate::terminal::size();
     // A terminal that is gone meanwhile needs no size.
     let _ = process.resize(size);
     reading.resize(size);
@@ -416,59 +410,9 @@ fn resized(process: &Process, reading: &mut Reading, room: Room) {
 
 /// Ctrl-Z: the agent halts with its clocks, then ralph itself, until the shell lets it go on. Says how long that was.
 fn suspend(process: &mut Process, reading: &mut Reading, room: Room) -> Duration {
-    let start = Instant::now();
     process.pause();
-    process::suspend_self();
+    let suspended = super::wait::suspend();
     process.resume();
     resized(process, reading, room);
-    start.elapsed()
-}
-
-fn played(number: u32, reading: Reading, ended: &Ended, interrupted: bool, blocks: StatusBlocks) -> Played {
-    let authority = reading.authority();
-    let (tally, mut heard, stall, status) = reading.end();
-    let signal = heard.signal.take();
-    // The status block is the driver contract's; elsewhere it is words like any others.
-    let signal = match status {
-        Some(block) if blocks == StatusBlocks::Count => block.over(signal),
-        _ => signal,
-    };
-    let assumed = tally.assumed;
-    let answered = tally.answered || tally.tools > 0;
-    let judgement = judge(&tally, authority, ended, &Zoned::now());
-    let receipt = Receipt {
-        iteration: number,
-        success: judgement.failure.is_none(),
-        ended: judgement.ended.clone(),
-        class: judgement.failure.as_ref().map(|failure| failure.class),
-        duration_ms: u64::try_from(ended.active.as_millis()).unwrap_or(u64::MAX),
-        usage: tally.usage,
-        tools: tally.tools,
-        tools_failed: tally.tools_failed,
-        unparsed: tally.unparsed,
-        session: tally.session,
-        context: tally.context,
-        left_running: false,
-        denied: tally.denied.clone(),
-        left_behind: ended.left_behind.iter().map(|stray| format!("{} ({})", stray.command, stray.pid)).collect(),
-        ..Receipt::default()
-    };
-    let report = Report {
-        failure: judgement.failure,
-        signal,
-        interrupted,
-        ended: judgement.ended,
-        denied: tally.denied,
-        ..Report::default()
-    };
-    Played {
-        report,
-        receipt,
-        suspended: Duration::ZERO,
-        heard,
-        work: stall.work(),
-        answered,
-        process: ended.clone(),
-        assumed,
-    }
+    suspended
 }

@@ -36,7 +36,7 @@ pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) ->
         // What the agent's own stream says was its last word: exit code and our stop afterwards do not matter.
         (Some((Some(true), _)), Authority::Adapter) => return Judgement { ended: "success".to_owned(), failure: None },
         // What we stopped ourselves did not fail for a reason of its own.
-        (Some((Some(false), _)), _) if !matches!(ended.stopped, None | Some(StopReason::AfterEnd)) => {
+        (Some((Some(false), _)), _) if !ended.ended_by_itself() => {
             return failed(tally, authority, ended, how, now);
         }
         // Nobody said it: the process did.
@@ -53,8 +53,7 @@ pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) ->
     if let (Some((Some(true), _)), Some(StopReason::AfterEnd)) = (&tally.turn_end, ended.stopped) {
         return Judgement { ended: "success".to_owned(), failure: None };
     }
-    let by_itself = matches!(ended.stopped, None | Some(StopReason::AfterEnd));
-    if by_itself && ended.exit.success() {
+    if ended.ended_by_itself() && ended.exit.success() {
         if authority == Authority::Adapter && tally.error.is_some() {
             return failed(tally, authority, ended, format!("{how}, but with an error"), now);
         }
@@ -73,7 +72,9 @@ fn failed(tally: &Tally, authority: Authority, process: &Ended, ended: String, n
         Some(told) if told.message == ended => (told.class, ended.clone(), told.wait(now)),
         Some(told) => (told.class, format!("{ended}: {}", told.message), told.wait(now)),
         None => {
-            let detail = tally.stderr.back().map_or_else(String::new, |line| format!(": {line}"));
+            // What a program prints that ralph has stopped does not explain its end.
+            let detail = tally.stderr.back().filter(|_| process.ended_by_itself());
+            let detail = detail.map_or_else(String::new, |line| format!(": {line}"));
             (FailureClass::Agent, format!("{ended}{detail}"), None)
         }
     };
@@ -97,7 +98,7 @@ impl super::reading::Told {
 
 /// How a process ended, in words.
 pub fn how_it_ended(ended: &Ended) -> String {
-    let seconds = ended.active.as_secs();
+    let seconds = ended.stopped_after.as_secs();
     match ended.stopped {
         Some(StopReason::Startup) => format!("no output within {seconds} s of the start, stopped"),
         Some(StopReason::Idle) => format!("no output and no work for too long, stopped after {seconds} s"),
@@ -128,9 +129,10 @@ mod tests {
             stopped,
             left_behind: Vec::new(),
             survivors: Vec::new(),
+            unseen: false,
             pipes_closed: true,
             active: Duration::from_secs(7),
-            first_byte: None,
+            stopped_after: Duration::from_secs(5),
         }
     }
 

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::bench::Bench;
-use super::control::Orders;
+use super::budget::Calls;
+use super::cooldown::Cooldown;
 use super::decide::State;
 use super::hats::Board;
-use super::progress::Snapshot;
+use super::paths::Forbidden;
 use super::sessions::Sessions;
+use crate::control::Orders;
 use crate::event::Usage;
 
 /// How many earlier states of the working directory are remembered.
@@ -31,32 +32,32 @@ pub struct Memory {
     pub remarks: Vec<String>,
     /// The agents' sessions.
     pub sessions: Sessions,
-    /// Who cannot play.
-    pub bench: Bench,
+    /// When agents were started in the last hour.
+    pub calls: Calls,
+    /// Agents that cannot be used now.
+    pub cooldown: Cooldown,
     /// The hats' events.
     pub board: Board,
-    /// What people told.
+    /// Orders that were given and not yet carried out.
     pub orders: Orders,
-    /// How much of the control file was read.
-    pub control_offset: u64,
     /// Where the working directory has been before.
     pub seen: VecDeque<u64>,
     /// What the last iteration did and said last, as one number.
     pub work: Option<u64>,
-    /// The working directory when the run began, where only some paths may change.
-    pub first_tree: Option<Snapshot>,
+    /// Files that changed although `allowed_paths` does not name them.
+    pub forbidden: Forbidden,
     /// How the last verification failed.
     pub verification: Option<String>,
     /// The last iteration got a nudge for long reading.
     pub nudged: bool,
-    /// Who got its prompt the other way, and keeps to it.
+    /// Workers that get their prompt the other way from now on.
     pub other_way: std::collections::BTreeSet<usize>,
-    /// Who has answered.
+    /// Workers that have answered.
     pub answered: std::collections::BTreeSet<usize>,
-    /// The run has told that it cannot see how full a context is.
-    pub told_unmeasured: bool,
-    /// The run has told that it cannot see its cost.
-    pub told_unpriced: bool,
+    /// A notice said that the fill of the context is unknown.
+    pub noticed_unmeasured: bool,
+    /// A notice said that the cost is unknown.
+    pub noticed_unpriced: bool,
 }
 
 impl Memory {

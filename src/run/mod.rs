@@ -2,34 +2,36 @@
 //!
 //! It ties the other rooms together. It must never print, and never go on unrecorded.
 
-mod bench;
+mod about;
+mod assignment;
 pub mod budget;
-mod casting;
-mod contract;
-pub mod control;
+mod cooldown;
 mod coordinator;
 pub mod decide;
 mod evaluation;
 mod explain;
-mod filter;
+pub mod filter;
 mod handover;
 pub mod hats;
 mod interrupt;
-mod iteration;
+pub mod iteration;
+pub mod iteration_result;
 mod judge;
 mod memory;
 pub mod mode;
 pub mod notify;
+mod observed;
 mod paths;
 mod plan;
-mod progress;
+pub mod plugins;
 pub mod prompt;
 mod reading;
 mod recorder;
+mod report;
 mod resume;
 pub mod sessions;
-mod shelf;
 pub mod verify;
+mod wait;
 
 pub use coordinator::{Finished, run};
 pub use explain::start_error;
@@ -39,9 +41,11 @@ pub use judge::how_it_ended;
 pub use memory::Memory;
 pub use notify::webhook::post;
 pub use plan::{Keys, LeftBehind, Plan, Room, Screen, Worker};
-pub use progress::git;
-pub use recorder::{Observer, Recorder};
+pub use recorder::Recorder;
 pub use resume::memory_of;
+
+/// The variable that tells an agent where its run takes orders; `ralph emit` uses it.
+pub const CONTROL: &str = "RALPH_CONTROL";
 
 use crate::error::exit_code;
 use crate::journal::Outcome;

@@ -1,8 +1,10 @@
-//! Modes: prompts with settings, shipped in `prompts/` and covered by the user's own in `.ralph/prompts/`.
+//! Modes: prompts with settings, shipped in `prompts/`. A file in `.ralph/prompts/` replaces the prompt; the settings of
+//! the mode, which limit what it may change and how long it runs, stay unless the file sets them itself.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{UserError, io_reason};
+use crate::user_file;
 
 /// The shipped ones: name, what it is for, text.
 const SHIPPED: [(&str, &str); 4] = [
@@ -22,8 +24,10 @@ pub struct Mode {
     pub name: String,
     /// The user's own file, when there is one.
     pub file: Option<PathBuf>,
-    /// The settings in front of it, as YAML.
-    pub settings: String,
+    /// The settings of the mode, as YAML.
+    pub settings: &'static str,
+    /// The settings in front of the user's own file; they override those of the mode.
+    pub own_settings: String,
     /// The prompt with its variables.
     pub template: String,
 }
@@ -36,30 +40,36 @@ impl Mode {
 
     /// A mode by name: the user's own file, or the shipped one.
     pub fn load(name: &str, workspace: &Path) -> Result<Self, UserError> {
+        let shipped = SHIPPED.iter().find(|(known, _)| *known == name);
+        let (settings, template) = shipped.map(|(_, text)| split(text)).ok_or_else(|| {
+            let known = Self::names().join(", ");
+            UserError::usage(format!("there is no mode `{name}`")).hint(format!("known: {known}"))
+        })?;
+        let name = name.to_owned();
         let path = workspace.join(".ralph/prompts").join(format!("{name}.md"));
-        let (file, text) = if path.exists() {
-            let text = std::fs::read_to_string(&path).map_err(|error| {
-                UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error)))
-                    .hint("mend it, or remove it to get the shipped prompt back")
-            })?;
-            (Some(path), text)
-        } else {
-            let shipped = SHIPPED.iter().find(|(known, _)| *known == name);
-            let text = shipped.map(|(_, text)| (*text).to_owned()).ok_or_else(|| {
-                let known = Self::names().join(", ");
-                UserError::usage(format!("there is no mode `{name}`")).hint(format!("known: {known}"))
-            })?;
-            (None, text)
-        };
-        let (settings, template) = split(&text);
-        Ok(Self { name: name.to_owned(), file, settings: settings.to_owned(), template: template.to_owned() })
+        if !user_file::usable(&path).map_err(UserError::usage)? {
+            let (own_settings, template) = (String::new(), template.to_owned());
+            return Ok(Self { name, file: None, settings, own_settings, template });
+        }
+        let text = user_file::read_text_inside(workspace, &path, user_file::MOST_BYTES).map_err(|error| {
+            UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error)))
+                .hint("fix it, or remove it to use the built-in prompt")
+        })?;
+        let (own, template) = split(&text);
+        let (own_settings, template) = (own.to_owned(), template.to_owned());
+        Ok(Self { name, file: Some(path), settings, own_settings, template })
+    }
+
+    /// The name of the shipped prompt, for people.
+    pub fn built_in(&self) -> String {
+        format!("built-in prompt `{}`", self.name)
     }
 
     /// Where it comes from, for people.
     pub fn origin(&self) -> String {
         match &self.file {
             Some(path) => path.display().to_string(),
-            None => format!("built-in prompt `{}`", self.name),
+            None => self.built_in(),
         }
     }
 
@@ -146,7 +156,8 @@ mod tests {
         let mode = Mode {
             name: "x".into(),
             file: None,
-            settings: String::new(),
+            settings: "",
+            own_settings: String::new(),
             template: "{{goal}} {{home}} {{ x }} {{".into(),
         };
         assert_eq!(mode.unknown(), ["home"]);
@@ -160,7 +171,8 @@ mod tests {
         std::fs::write(directory.path().join(".ralph/prompts/plan.md"), "---\nno_progress: 2\n---\nMine: {{goal}}\n")
             .unwrap();
         let mode = Mode::load("plan", directory.path()).unwrap();
-        assert_eq!((mode.settings.as_str(), mode.template.as_str()), ("no_progress: 2", "Mine: {{goal}}\n"));
+        assert_eq!((mode.own_settings.as_str(), mode.template.as_str()), ("no_progress: 2", "Mine: {{goal}}\n"));
+        assert!(mode.settings.contains("allowed_paths: [PLAN.md]"), "the limits of the mode stay");
         assert!(Mode::load("dance", directory.path()).unwrap_err().message.contains("no mode `dance`"));
     }
 }

@@ -1,11 +1,11 @@
-//! Tells a person who looks elsewhere that a run is over, blocked or waiting: by a command of theirs, or by a web request.
+//! Notifies a person that a run is over, blocked or waiting: by a command of theirs, or by a web request.
 //!
 //! It sees records, after secrets were taken out of them. It must never hold the run, and never fail it.
 
 pub mod webhook;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::event::FailureClass;
 use crate::journal::{Body, Fact, Outcome, Record};
 use crate::process::{self, Invocation, RUN_ID, Stdin};
 
-/// Nobody waits longer for a notice.
+/// The longest that a run waits for a notification at its end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A wait of this length is worth a notice, whatever it is for.
 const LONG_WAIT_MS: u64 = 60_000;
@@ -40,7 +40,7 @@ impl Moment {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Complete, Self::Failed, Self::Blocked, Self::Waiting];
 
-    /// Its name, as commands and web services hear it.
+    /// Its name, as commands and web services get it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -63,7 +63,7 @@ impl Moment {
     }
 }
 
-/// Who is told what.
+/// When and how to notify.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notify {
     /// When.
@@ -76,7 +76,35 @@ pub struct Notify {
     pub terminal: bool,
 }
 
-/// Watches the records of a run, and tells.
+impl Notify {
+    /// What keeps the command from running, found before the run starts.
+    pub fn problem(&self, workspace: &Path) -> Option<String> {
+        let argv = self.command.as_ref()?;
+        let error = process::check(&Invocation::new(argv.first()?, workspace)).err()?;
+        Some(format!("notifications will fail: {error}; fix `notify.command`, and try it with `ralph notify --test`"))
+    }
+
+    /// Sends one notification by every channel. Says for each how it went.
+    pub async fn test(&self, workspace: &Path) -> Vec<(String, Result<(), String>)> {
+        let mut facts = Map::new();
+        facts.insert("notice".to_owned(), json!("test"));
+        facts.insert("reason".to_owned(), json!("a test of the notifications"));
+        facts.insert("workspace".to_owned(), json!(workspace.display().to_string()));
+        let message: Arc<[u8]> = Value::Object(facts.clone()).to_string().into_bytes().into();
+        let mut sent = Vec::new();
+        if let Some(argv) = &self.command {
+            let name = argv.join(" ");
+            let result = run(invocation(argv, workspace, &facts, message.clone()), name.clone()).await;
+            sent.push((format!("`{name}`"), result));
+        }
+        if let Some(address) = &self.webhook {
+            sent.push(("the webhook".to_owned(), webhook::post(address.clone(), message).await));
+        }
+        sent
+    }
+}
+
+/// Watches the records of a run, and notifies.
 #[derive(Debug)]
 pub struct Notifier {
     notify: Notify,
@@ -125,8 +153,8 @@ impl Notifier {
     /// Waits for the notices that are still on their way, but not for long. Says what went wrong.
     pub async fn finish(self) -> Vec<String> {
         let mut wrong = Vec::new();
-        for told in self.under_way {
-            match told.await {
+        for sending in self.under_way {
+            match sending.await {
                 Ok(Ok(())) => {}
                 Ok(Err(message)) => wrong.push(message),
                 Err(error) => wrong.push(error.to_string()),
@@ -161,7 +189,7 @@ impl Notifier {
 }
 
 /// The user's command: the facts as variables, and all of them as JSON on its standard input.
-fn invocation(argv: &[String], workspace: &PathBuf, facts: &Map<String, Value>, message: Arc<[u8]>) -> Invocation {
+fn invocation(argv: &[String], workspace: &Path, facts: &Map<String, Value>, message: Arc<[u8]>) -> Invocation {
     let mut invocation = Invocation::new(argv.first().map_or("", String::as_str), workspace);
     invocation.args = argv.iter().skip(1).map(OsString::from).collect();
     invocation.stdin = Stdin::Bytes(message);
@@ -180,7 +208,7 @@ fn invocation(argv: &[String], workspace: &PathBuf, facts: &Map<String, Value>, 
     invocation
 }
 
-/// Runs what tells somebody.
+/// Runs the user's command.
 async fn run(invocation: Invocation, name: String) -> Result<(), String> {
     let said = process::capture(invocation, PATIENCE, MOST_SAID).await;
     let said = said.map_err(|error| format!("cannot run `{name}`: {error}"))?;
@@ -188,7 +216,7 @@ async fn run(invocation: Invocation, name: String) -> Result<(), String> {
         Some(exit) if exit.success() => Ok(()),
         Some(_) => {
             let words = String::from_utf8_lossy(&said.stderr);
-            Err(format!("`{name}` failed: {}", words.lines().next().unwrap_or("it said nothing")))
+            Err(format!("`{name}` failed: {}", words.lines().next().unwrap_or("no output")))
         }
         None => Err(format!("`{name}` was stopped after {} s", PATIENCE.as_secs())),
     }

@@ -1,5 +1,47 @@
 //! Which files may change: `allowed_paths`, as exact names, directories, or with `*`. Pure.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::Difference;
+
+/// Changed files that must not change, each with its content when the run began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forbidden {
+    originals: BTreeMap<String, Option<String>>,
+    /// Those that were still changed when the run was resumed.
+    #[serde(skip)]
+    resumed: BTreeSet<String>,
+}
+
+impl Forbidden {
+    /// The files, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.originals.keys().map(String::as_str)
+    }
+
+    /// Takes in what is different since the run was started or resumed. A file that is as it was is no longer forbidden.
+    pub(crate) fn update(&mut self, allowed: &[String], changed: &BTreeMap<String, Difference>) {
+        for (path, difference) in changed.iter().filter(|(path, _)| !is_allowed(allowed, path)) {
+            self.originals.entry(path.clone()).or_insert_with(|| difference.before.clone());
+        }
+        let resumed = &self.resumed;
+        self.originals.retain(|path, original| match changed.get(path) {
+            Some(difference) => difference.now != *original,
+            None => resumed.contains(path),
+        });
+    }
+
+    /// Takes in the content of a file when the run is resumed.
+    pub(crate) fn resume(&mut self, path: &str, content: Option<&str>) {
+        match self.originals.get(path) {
+            Some(original) if original.as_deref() == content => drop(self.originals.remove(path)),
+            _ => drop(self.resumed.insert(path.to_owned())),
+        }
+    }
+}
+
 /// True when the path fits one of the patterns.
 pub fn is_allowed(patterns: &[String], path: &str) -> bool {
     patterns.iter().any(|pattern| {
@@ -32,6 +74,33 @@ fn fits(pattern: &[u8], path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_forbidden_change_holds_until_it_is_undone_even_over_a_resume() {
+        let allowed = ["PLAN.md".to_owned()];
+        let changed = |path: &str, before: &str, now: &str| {
+            let content = |text: &str| Some(text.to_owned());
+            BTreeMap::from([(path.to_owned(), Difference { before: content(before), now: content(now) })])
+        };
+        let mut forbidden = Forbidden::default();
+        forbidden.update(&allowed, &changed("PLAN.md", "1", "2"));
+        assert_eq!(forbidden.paths().count(), 0);
+        forbidden.update(&allowed, &changed("a", "1", "2"));
+        assert_eq!(forbidden.paths().collect::<Vec<_>>(), ["a"]);
+        let text = serde_json::to_string(&forbidden).unwrap();
+        forbidden.update(&allowed, &BTreeMap::new());
+        assert_eq!(forbidden.paths().count(), 0, "undone");
+
+        let mut resumed: Forbidden = serde_json::from_str(&text).unwrap();
+        resumed.resume("a", Some("2"));
+        resumed.update(&allowed, &BTreeMap::new());
+        assert_eq!(resumed.paths().count(), 1, "still as the run left it");
+        resumed.update(&allowed, &changed("a", "2", "1"));
+        assert_eq!(resumed.paths().count(), 0, "back to how it was before the run");
+        let mut undone: Forbidden = serde_json::from_str(&text).unwrap();
+        undone.resume("a", Some("1"));
+        assert_eq!(undone.paths().count(), 0, "undone by the user");
+    }
 
     #[test]
     fn names_directories_and_stars() {

@@ -7,19 +7,21 @@ use super::budget::Pricing;
 use super::decide::Policy;
 use super::hats::Hats;
 use super::notify::Notify;
+use super::plugins::Loader;
 use super::prompt::{LoopContext, Source, compose};
 use super::sessions;
 use super::verify::Check;
 use crate::agent::{Agent, Mode};
+use crate::control::Order;
 use crate::error::UserError;
-use crate::process::{self, Clocks, Size};
+use crate::process::{Clocks, Size};
 use crate::signals::promise::Rule;
 use crate::transcript::Selected;
 
 /// Everything a run is made of.
 pub struct Plan {
     /// Who does the work: first the one that was chosen, then those that can take over, then those that only hats name.
-    pub crew: Vec<Worker>,
+    pub workers: Vec<Worker>,
     /// How many after the first can take over.
     pub substitutes: usize,
     /// Where.
@@ -60,13 +62,17 @@ pub struct Plan {
     pub hats: Hats,
     /// The user's own prices.
     pub pricing: Pricing,
+    /// Orders that were given before the run starts or resumes.
+    pub orders: Vec<Order>,
+    /// Loads agents that are plug-ins.
+    pub load_plugin: Loader,
     /// Who is told when somebody is wanted.
     pub notify: Notify,
     /// The most starts of an agent in an hour.
     pub calls_per_hour: Option<u32>,
 }
 
-/// One agent of the crew, and how its output is read.
+/// One agent of the workers, and how its output is read.
 pub struct Worker {
     /// The agent.
     pub agent: Agent,
@@ -74,6 +80,8 @@ pub struct Worker {
     pub transcript: Selected,
     /// The most time for one of its iterations.
     pub timeout: Option<Duration>,
+    /// The longest silence before its first byte.
+    pub startup: Option<Duration>,
 }
 
 impl Plan {
@@ -92,7 +100,7 @@ impl Plan {
 
     /// The one that was chosen.
     pub fn chosen(&self) -> &Worker {
-        &self.crew[0]
+        &self.workers[0]
     }
 }
 
@@ -131,8 +139,8 @@ impl Room {
     /// The size of a terminal that is made now.
     pub fn size(self) -> Size {
         match self {
-            Self::Whole => process::terminal_size(),
-            Self::Part(part) => part(process::terminal_size()),
+            Self::Whole => crate::terminal::size(),
+            Self::Part(part) => part(crate::terminal::size()),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::mode::Mode;
 use crate::error::{UserError, io_reason};
+use crate::user_file;
 
 /// Where the user's words come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Source {
 
 fn read_file(path: &Path) -> Result<String, UserError> {
     let name = path.display();
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = user_file::read(path, user_file::MOST_BYTES).map_err(|error| {
         UserError::usage(format!("cannot read the prompt file `{name}`: {}", io_reason(&error)))
             .hint("give another file with `-P FILE`, or the prompt itself as words: `ralph run \"…\"`")
     })?;

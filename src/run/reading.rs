@@ -1,25 +1,25 @@
-//! Reads one iteration's output: bytes to lines to events, and what they add up to.
+//! What one iteration's output adds up to: usage, errors, the completion marker, a loop that is stuck.
 //!
 //! No I/O and no clock: the iteration feeds it and records what comes out.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use crate::event::{Event, FailureClass, Known, Messages, Status, Stream, Tag, Usage};
+use crate::event::{Event, FailureClass, Known, Status, Stream, Tag, Usage};
 use crate::journal::receipt::Filled;
-use crate::process::{Exit, Line, Lines, Size};
+use crate::process::{Exit, Line, Lines, Part, Size};
+use crate::redact::{Clean, Redactor};
 use crate::signals::promise::{Heard, Rule, Watch};
 use crate::signals::stall::Stall;
 use crate::signals::status_block::{self, StatusBlock};
-use crate::transcript::{Adapter, Context, PLAIN, RTF1, Screen, Selected, auto};
-
-/// More plain lines than this in one burst are a flood.
-const FLOOD_LINES: usize = 64;
-
-/// Plain text is handed on in parts of this size; only a structured line has to be whole.
-const PLAIN_LINE_CAP: usize = 1024 * 1024;
+use crate::stream::{OutputStream, join_flood};
+use crate::transcript::{Context, RTF1, Selected};
 
 /// How many last lines are searched for the reason of a failure.
 const LAST_LINES: usize = 20;
+
+/// How much of such a line is kept.
+const LONGEST_KEPT: usize = 2000;
 
 /// How many denied tools are named.
 const MOST_DENIED: usize = 20;
@@ -89,58 +89,64 @@ pub struct Tally {
 
 /// One iteration's reader.
 pub struct Reading {
-    adapter: Box<dyn Adapter>,
+    stream: OutputStream,
     authority: Authority,
-    messages: Messages,
     watch: Watch,
     stall: Stall,
     status: status_block::Watch,
     switched: bool,
-    line_cap: usize,
-    stdout: Lines,
     stderr: Lines,
-    /// What standard output is drawn on, where it is a terminal.
-    screen: Option<Screen>,
+    /// Events of the last lines, which are told when everything is over.
+    last: [Vec<Clean<Event>>; 2],
     /// Everything counted so far.
     pub tally: Tally,
 }
 
+/// How the output of an iteration is read.
+pub struct How<'a> {
+    /// What it speaks.
+    pub transcript: &'a Selected,
+    /// What the adapter is told.
+    pub context: &'a Context,
+    /// What completes a run.
+    pub rule: &'a Rule,
+    /// The longest line that is handed on in one part.
+    pub line_cap: usize,
+    /// The terminal that standard output is, if it is one.
+    pub terminal: Option<Size>,
+    /// Knows what must not come through.
+    pub redactor: &'a Redactor,
+    /// Whether raw bytes are kept as they came.
+    pub exact: bool,
+}
+
 impl Reading {
     /// A reader for one iteration.
-    pub fn new(transcript: &Selected, context: &Context, rule: &Rule, line_cap: usize) -> Self {
-        let (adapter, authority, messages) = match transcript {
-            Selected::Dialect(chosen) => ((chosen.adapter)(context), Authority::of(chosen.name), chosen.messages),
-            Selected::Auto(expected) => (auto(expected, context), Authority::of(expected.name), expected.messages),
-            Selected::Command(_) => ((RTF1.adapter)(context), Authority::Adapter, RTF1.messages),
+    pub fn new(how: &How<'_>) -> Self {
+        let authority = match how.transcript {
+            Selected::Dialect(chosen) | Selected::Auto(chosen) => Authority::of(chosen.name),
+            Selected::Command(_) => Authority::Adapter,
         };
+        let stream = OutputStream::new(how.transcript, how.context, how.redactor)
+            .with_line_cap(how.line_cap)
+            .on_terminal(how.terminal, how.redactor)
+            .with_exact_raw_bytes(how.exact);
         Self {
-            adapter,
             authority,
-            messages,
-            watch: Watch::new(rule.clone(), messages),
+            watch: Watch::new(how.rule.clone(), stream.messages()),
+            stream,
             stall: Stall::default(),
             status: status_block::Watch::default(),
             switched: false,
-            line_cap,
-            stdout: Lines::new(if transcript.name() == PLAIN.name { line_cap.min(PLAIN_LINE_CAP) } else { line_cap }),
-            stderr: Lines::default(),
-            screen: None,
+            stderr: Lines::new(LONGEST_KEPT),
+            last: [Vec::new(), Vec::new()],
             tally: Tally::default(),
         }
     }
 
-    /// The output is what a terminal of this size was told, if there is one, and may be drawn.
-    #[must_use]
-    pub fn on_terminal(mut self, size: Option<Size>) -> Self {
-        self.screen = size.map(|size| Screen::new(size.rows, size.columns));
-        self
-    }
-
     /// The terminal has another size.
     pub fn resize(&mut self, size: Size) {
-        if let Some(screen) = &mut self.screen {
-            screen.resize(size.rows, size.columns);
-        }
+        self.stream.resize(size);
     }
 
     /// Whether the dialect's own word about the turn is believed.
@@ -148,62 +154,58 @@ impl Reading {
         self.authority
     }
 
-    /// Takes bytes; gives the events they finish.
-    pub fn push(&mut self, from: Stream, bytes: &[u8], out: &mut Vec<Event>) {
+    /// Takes bytes; gives those for the raw file, and the events they finish.
+    pub fn push<'a>(&mut self, from: Stream, bytes: &'a [u8], out: &mut Vec<Clean<Event>>) -> Clean<Cow<'a, [u8]>> {
         let first = out.len();
-        match from {
-            Stream::Stdout => match &mut self.screen {
-                None => self.stdout.push(bytes, |line| self.adapter.line(line, out)),
-                Some(screen) => {
-                    let mut clean = Vec::with_capacity(bytes.len());
-                    screen.push(bytes, &mut clean);
-                    self.stdout.push(&clean, |line| self.adapter.line(line, out));
-                }
-            },
-            Stream::Stderr => {
-                let tally = &mut self.tally;
-                self.stderr.push(bytes, |line| {
-                    tally.keep(line);
-                    self.adapter.stderr(line, out);
-                });
-            }
+        let raw = self.stream.push(from, bytes, out);
+        if from == Stream::Stderr {
+            let tally = &mut self.tally;
+            self.stderr.push(&raw, |line| tally.keep(line));
         }
-        self.follow_switch();
-        self.count(from, &out[first..]);
-        join(out, first, self.messages);
+        self.see(from, first, out);
+        raw
+    }
+
+    /// Takes what a transcript command printed.
+    pub fn push_filtered(&mut self, bytes: &[u8], out: &mut Vec<Clean<Event>>) {
+        let first = out.len();
+        self.stream.push_filtered(bytes, out);
+        self.see(Stream::Stdout, first, out);
     }
 
     /// Takes an event that is not from the agent's own lines.
-    pub fn add(&mut self, event: Event, out: &mut Vec<Event>) {
+    pub fn add(&mut self, event: Event, out: &mut Vec<Clean<Event>>) {
         if let Event::Meta { meta } = &event
             && let Some(Known::Error { message, .. }) = meta.known()
         {
             self.tally.unread = Some(message);
         }
-        self.count(Stream::Stdout, std::slice::from_ref(&event));
-        out.push(event);
+        let first = out.len();
+        out.push(self.stream.own(event));
+        self.see(Stream::Stdout, first, out);
     }
 
-    /// The streams are over: gives what was still held back, for each stream.
-    pub fn finish(&mut self, exit: Option<Exit>) -> [(Stream, Vec<Event>); 3] {
+    /// The process has ended: gives what was held back of its raw bytes.
+    pub fn end_bytes(&mut self) -> [(Stream, Clean<Vec<u8>>); 2] {
+        let [stdout, stderr] = &mut self.last;
+        let rest = self.stream.end_bytes(stdout, stderr);
+        let tally = &mut self.tally;
+        self.stderr.push(&rest.stderr, |line| tally.keep(line));
+        self.stderr.finish(|line| tally.keep(line));
+        [(Stream::Stdout, rest.stdout), (Stream::Stderr, rest.stderr)]
+    }
+
+    /// Everything is over: gives the last events, for each stream.
+    pub fn finish(&mut self, exit: Option<Exit>) -> [(Stream, Vec<Clean<Event>>); 3] {
         let turn_end = self.tally.turn_end.clone();
-        let mut rest = [(Stream::Stdout, Vec::new()), (Stream::Stderr, Vec::new()), (Stream::Stdout, Vec::new())];
-        if let Some(mut screen) = self.screen.take() {
-            let mut clean = Vec::new();
-            screen.finish(&mut clean);
-            self.stdout.push(&clean, |line| self.adapter.line(line, &mut rest[0].1));
-        }
-        self.stdout.finish(|line| self.adapter.line(line, &mut rest[0].1));
-        self.stderr.finish(|line| {
-            self.tally.keep(line);
-            self.adapter.stderr(line, &mut rest[1].1);
-        });
-        self.follow_switch();
-        self.count(Stream::Stdout, &rest[0].1);
-        self.count(Stream::Stderr, &rest[1].1);
+        let [mut stdout, mut stderr] = std::mem::take(&mut self.last);
+        self.stream.end_filter(&mut stdout);
+        self.see(Stream::Stdout, 0, &mut stdout);
+        self.see(Stream::Stderr, 0, &mut stderr);
         let turn_end = self.tally.turn_end.clone().or(turn_end);
-        self.adapter.end(exit, &mut rest[2].1);
-        self.count(Stream::Stdout, &rest[2].1);
+        let mut end = Vec::new();
+        self.stream.finish(exit, &mut end);
+        self.see(Stream::Stdout, 0, &mut end);
         if let Some((Some(true) | None, _)) = self.tally.turn_end
             && turn_end.is_none()
         {
@@ -211,7 +213,7 @@ impl Reading {
             self.tally.turn_end = None;
         }
         self.tally.assumed = turn_end.is_none() && self.tally.turn_end.is_some();
-        rest
+        [(Stream::Stdout, stdout), (Stream::Stderr, stderr), (Stream::Stdout, end)]
     }
 
     /// True when the agent does the same thing over and over.
@@ -224,27 +226,24 @@ impl Reading {
         (self.tally, self.watch.end(), self.stall, self.status.end())
     }
 
-    /// The output speaks another dialect: its messages, and its authority, are that one's. The adapter says so, not an
-    /// event: events of that kind can come from an agent too.
-    fn follow_switch(&mut self) {
-        if let Some(spoken) = self.adapter.spoken().filter(|_| !self.switched) {
+    /// Counts events, then joins those that can be one record.
+    fn see(&mut self, from: Stream, first: usize, events: &mut Vec<Clean<Event>>) {
+        let messages = self.stream.messages();
+        // The output speaks another dialect: its messages, and its authority, are that one's.
+        if let Some(spoken) = self.stream.spoken().filter(|_| !self.switched) {
             self.switched = true;
             self.authority = Authority::of(spoken.name);
-            self.messages = spoken.messages;
             self.watch.switch(spoken.messages);
-            self.stdout.set_cap(self.line_cap);
         }
-    }
-
-    fn count(&mut self, from: Stream, events: &[Event]) {
-        for event in events {
+        for event in &events[first..] {
             if from == Stream::Stdout {
                 self.watch.see(event);
-                self.stall.see(event, self.messages);
+                self.stall.see(event, messages);
                 self.status.see(event);
             }
             self.tally.see(from, event);
         }
+        join_flood(events, first, messages);
     }
 }
 
@@ -292,36 +291,13 @@ impl Tally {
         if line.bytes.trim_ascii().is_empty() {
             return;
         }
-        if self.stderr.len() == LAST_LINES {
-            self.stderr.pop_front();
-        }
-        let end = line.bytes.len().min(2000);
-        self.stderr.push_back(String::from_utf8_lossy(&line.bytes[..end]).into_owned());
-    }
-}
-
-/// Joins what came together and belongs together, so that a burst is one record: fragments, which append to their
-/// message by definition, and floods of plain lines, which are one message by definition.
-fn join(events: &mut Vec<Event>, first: usize, messages: Messages) {
-    let flood = messages == Messages::Lines && events.len() - first > FLOOD_LINES;
-    let mut joined: Vec<Event> = Vec::with_capacity(if flood { 16 } else { events.len() - first });
-    for event in events.drain(first..) {
-        if let Event::Text { tag, text, delta, parent } = &event
-            && let Some(Event::Text { tag: before, text: open, delta: was_delta, parent: same }) = joined.last_mut()
-            && tag == before
-            && parent == same
-            && delta == was_delta
-            && (*delta || flood)
-        {
-            if !*delta {
-                open.push('\n');
+        if matches!(line.part, Part::Whole | Part::First) {
+            if self.stderr.len() == LAST_LINES {
+                self.stderr.pop_front();
             }
-            open.push_str(text);
-        } else {
-            joined.push(event);
+            self.stderr.push_back(String::from_utf8_lossy(line.bytes).into_owned());
         }
     }
-    events.append(&mut joined);
 }
 
 #[cfg(test)]
@@ -340,32 +316,5 @@ mod tests {
             }
             assert_eq!(tally.turn_end.unwrap().0, expected);
         }
-    }
-
-    #[test]
-    fn a_flood_of_lines_becomes_blocks_and_a_few_lines_stay_apart() {
-        let lines = |count| -> Vec<Event> {
-            (0..count).map(|number: usize| Event::text(Tag::Ai, number.to_string())).collect()
-        };
-        let mut few = lines(FLOOD_LINES);
-        join(&mut few, 0, Messages::Lines);
-        assert_eq!(few.len(), FLOOD_LINES);
-        let mut many = lines(FLOOD_LINES + 1);
-        join(&mut many, 0, Messages::Lines);
-        assert!(matches!(many.as_slice(), [Event::Text { text, .. }] if text.starts_with("0\n1\n2")));
-        let mut messages = lines(FLOOD_LINES + 1);
-        join(&mut messages, 0, Messages::Whole);
-        assert_eq!(messages.len(), FLOOD_LINES + 1, "messages of a dialect are never joined");
-    }
-
-    #[test]
-    fn fragments_of_one_message_become_one_record() {
-        let ai = |text| Event::delta(Tag::Ai, text);
-        let mut events = vec![Event::text(Tag::Ai, "whole"), ai("a"), ai("b"), Event::delta(Tag::Think, "t"), ai("c")];
-        events.push(ai("d").within("x"));
-        join(&mut events, 1, Messages::Whole);
-        let expected =
-            [Event::text(Tag::Ai, "whole"), ai("ab"), Event::delta(Tag::Think, "t"), ai("c"), ai("d").within("x")];
-        assert_eq!(events, expected);
     }
 }

@@ -1,31 +1,30 @@
-//! Where everything leaves the program: secrets are taken out, then it is written, and only then shown.
+//! Writes what happened, and only then shows it. Events come clean from the stream; secrets are taken out of facts here.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
-use crate::journal::disk::{Disk, RealDisk};
-use crate::journal::redact::Records;
-use crate::journal::writer::Appended;
-use crate::journal::{Body, EventsFile, Fact, Journal, Raw, Redactor, RunDirectory, Summary};
+use crate::journal::disk::{Disk, RealDisk, Tampering};
+use crate::journal::{Body, EventsFile, Fact, Journal, Raw, RunDirectory, Summary, Wake};
+use crate::redact::{Clean, Redactor};
+use crate::run::notify::Notifier;
 
 /// The summary is kept no more often than this, so that many short iterations do not write it again and again.
 const OFTEN: Duration = Duration::from_secs(2);
 
-/// Who is told about records that are on disk. Must never block.
-pub type Observer = Box<dyn FnMut(Appended)>;
+/// How long a view may take to show what it has, before an agent gets the terminal.
+const SETTLES_WITHIN: Duration = Duration::from_millis(500);
 
-/// The journal and who watches it.
+/// Writes the journal, then wakes who follows it.
 pub struct Recorder {
     journal: Journal,
-    observer: Observer,
-    settler: Option<Box<dyn Fn()>>,
+    wake: Wake,
+    notifier: Option<Notifier>,
     redactor: Redactor,
-    /// For raw files.
-    raw: Redactor,
-    records: Records,
-    /// What is to be written, without secrets.
-    clean: Vec<Body>,
+    /// Raw files are kept byte for byte.
+    exact: bool,
+    /// How the run began.
+    start: Option<Fact>,
     directory: RunDirectory,
     summary: Summary,
     /// When the summary was last kept.
@@ -35,16 +34,15 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records into the journal, then tells the observer.
-    pub fn new(journal: Journal, directory: &RunDirectory, redactor: Redactor, observer: Observer) -> Self {
+    /// Records into the journal, then wakes its followers.
+    pub fn new(journal: Journal, directory: &RunDirectory, redactor: Redactor, wake: Wake) -> Self {
         Self {
             journal,
-            observer,
-            settler: None,
-            records: Records::new(redactor.clone()),
-            raw: redactor.clone(),
+            wake,
+            notifier: None,
             redactor,
-            clean: Vec::new(),
+            exact: false,
+            start: None,
             directory: directory.clone(),
             summary: Summary::default(),
             kept: Instant::now(),
@@ -62,8 +60,18 @@ impl Recorder {
     /// Keeps raw files byte for byte.
     #[must_use]
     pub fn with_exact_raw_files(mut self) -> Self {
-        self.raw = Redactor::off();
+        self.exact = true;
         self
+    }
+
+    /// Whether raw files are kept byte for byte.
+    pub const fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Knows what must not be written.
+    pub const fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Goes on where an earlier ralph has left off.
@@ -73,33 +81,46 @@ impl Recorder {
         self
     }
 
-    /// Has this done when everything that was recorded must be seen before the run goes on.
+    /// Sends notifications about what is recorded.
     #[must_use]
-    pub fn settled_by(mut self, settler: Box<dyn Fn()>) -> Self {
-        self.settler = Some(settler);
+    pub fn with_notifier(mut self, notifier: Notifier) -> Self {
+        self.notifier = Some(notifier);
         self
     }
 
-    /// Waits until whoever watches has seen everything, but not for long.
+    /// The run is over; notifications may still be on their way.
+    pub fn into_notifier(self) -> Option<Notifier> {
+        self.notifier
+    }
+
+    /// Waits until a view has shown everything, but not for long.
     pub fn settle(&self) {
-        if let Some(settler) = &self.settler {
-            settler();
-        }
+        self.wake.settle(SETTLES_WITHIN);
     }
 
     /// Records a fact of the loop.
     pub fn fact(&mut self, fact: Fact) -> Result<(), UserError> {
-        self.append(Body::Loop(fact))
+        if matches!(fact, Fact::RunStart { .. }) {
+            self.start = Some(fact.clone());
+        }
+        let clean = match serde_json::to_value(&fact) {
+            Ok(mut value) => {
+                self.redactor.clean_value(&mut value);
+                serde_json::from_value(value).unwrap_or(fact)
+            }
+            Err(_) => fact,
+        };
+        self.append(Body::Loop(clean))
     }
 
     /// Records an event of the agent.
-    pub fn event(&mut self, iteration: u32, from: Stream, event: Event) -> Result<(), UserError> {
-        self.append(Body::Agent { iteration, from, event })
+    pub fn event(&mut self, iteration: u32, from: Stream, event: Clean<Event>) -> Result<(), UserError> {
+        self.append(Body::Agent { iteration, from, event: event.into_inner() })
     }
 
     /// Opens the raw files of an iteration.
     pub fn raw(&self, iteration: u32) -> Result<Raw, UserError> {
-        Raw::create(&RealDisk, &self.directory.raw(), iteration, &self.raw).map_err(|error| unrecorded(&error))
+        Raw::create(&RealDisk, &self.directory.raw(), iteration).map_err(|error| unrecorded(&error))
     }
 
     /// Keeps the prompt of an iteration.
@@ -108,12 +129,12 @@ impl Recorder {
         self.directory.keep(&name, prompt, &self.redactor).map_err(|error| unrecorded(&error))
     }
 
-    /// Keeps what an iteration changed, behind what an earlier try of it did.
-    pub fn difference(&self, iteration: u32, text: &str) -> Result<(), UserError> {
-        let path = self.directory.difference(iteration);
+    /// Keeps a diff: of an iteration, behind what an earlier try of it did, or of the whole run.
+    pub fn difference(&self, name: &str, text: &str) -> Result<(), UserError> {
+        let path = self.directory.difference(name);
         path.parent().map_or(Ok(()), |parent| RealDisk.directory(parent)).map_err(|error| unrecorded(&error))?;
         let before = std::fs::read_to_string(path).unwrap_or_default();
-        let name = format!("diffs/{iteration}.patch");
+        let name = format!("diffs/{name}.patch");
         self.directory.keep(&name, &(before + text), &self.redactor).map_err(|error| unrecorded(&error))
     }
 
@@ -123,33 +144,48 @@ impl Recorder {
     }
 
     fn append(&mut self, body: Body) -> Result<(), UserError> {
-        self.records.take(body, &mut self.clean);
-        let mut uncopied = None;
-        for body in self.clean.drain(..) {
-            let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
-            self.summary.see(&appended.record, appended.start, appended.end);
-            let turning = match &appended.record.body {
-                Body::Loop(Fact::RunEnd { .. }) => true,
-                Body::Loop(Fact::Decision { .. }) => self.kept.elapsed() > OFTEN,
-                _ => false,
-            };
-            if turning {
-                // It only saves time to whoever looks: without it, the journal is read.
-                let _ = RealDisk.replace(&self.directory.summary(), &self.summary.to_json());
-                self.kept = Instant::now();
-            }
-            if let Some(Err(error)) = self.copy.as_mut().map(|copy| copy.add(&appended.record)) {
-                self.copy = None;
-                uncopied = Some(error);
-            }
-            (self.observer)(appended);
+        let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
+        self.summary.see(&appended.record, appended.start, appended.end);
+        let turning = match &appended.record.body {
+            Body::Loop(Fact::RunEnd { .. }) => true,
+            Body::Loop(Fact::Decision { .. }) => self.kept.elapsed() > OFTEN,
+            _ => false,
+        };
+        if turning {
+            // It only saves time to whoever looks: without it, the journal is read.
+            let _ = RealDisk.replace(&self.directory.summary(), &self.summary.to_json());
+            self.kept = Instant::now();
         }
-        match uncopied {
-            Some(error) => {
-                let message = format!("cannot go on with `journal.events_file`: {}", io_reason(&error));
-                self.fact(Fact::Notice { message: format!("{message}; everything is in the journal") })
+        if let Some(tampering) = self.journal.tampering() {
+            self.report(tampering)?;
+        }
+        let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.add(&appended.record));
+        if let Some(notifier) = &mut self.notifier {
+            notifier.see(&appended.record);
+        }
+        self.wake.written(appended.start, appended.end);
+        let Err(error) = copied else { return Ok(()) };
+        self.copy = None;
+        let message = format!("cannot write `journal.events_file` any more: {}", io_reason(&error));
+        self.fact(Fact::Notice { message: format!("{message}; everything is in the journal") })
+    }
+}
+
+impl Recorder {
+    /// Says loudly that another process has changed the journal.
+    fn report(&mut self, tampering: Tampering) -> Result<(), UserError> {
+        let what = match tampering {
+            Tampering::Replaced => "removed or replaced the journal of this run; it was restored".to_owned(),
+            Tampering::Longer(bytes) => format!("added {bytes} bytes to the journal of this run; they were removed"),
+            Tampering::Cut(length) => {
+                format!("cut the journal of this run to {length} bytes; what came after that is lost")
             }
-            None => Ok(()),
+        };
+        self.fact(Fact::Notice { message: format!("another process {what}") })?;
+        // Without its first record a journal cannot be shown or resumed, and ralph still has that one.
+        match (tampering, self.start.clone()) {
+            (Tampering::Cut(0), Some(start)) => self.fact(start),
+            _ => Ok(()),
         }
     }
 }
@@ -157,6 +193,6 @@ impl Recorder {
 /// A run never goes on unrecorded.
 pub fn unrecorded(error: &std::io::Error) -> UserError {
     UserError::failed(format!("cannot write the journal: {}", io_reason(error)))
-        .hint("the run was stopped, because it must not go on unrecorded; what was written so far is in `.ralph/runs`")
+        .hint("the run was stopped, because it must not go on unrecorded; `ralph path` prints where its records are")
         .hint("make room on the disk, or mend the permissions, and start again")
 }

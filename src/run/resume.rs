@@ -4,8 +4,7 @@ use jiff::Timestamp;
 
 use super::Memory;
 use super::budget::Spent;
-use super::judge::STOPPED;
-use crate::journal::{Outcome, Summary};
+use crate::journal::{IterationOutcome, Summary};
 
 /// The memory with which a run goes on. `newest` is when its last record was written.
 pub fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
@@ -19,30 +18,37 @@ pub fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
             memory.elapsed_ms = memory.elapsed_ms.saturating_add(more);
         }
     }
-    // Iterations that were over before their decision was written: they are not played again, and what they spent counts.
+    // Iterations that ended before their decision was recorded: they are not repeated, and what they spent counts.
     for receipt in summary.undecided() {
-        memory.state.iterations = memory.state.iterations.max(receipt.iteration);
+        if receipt.outcome != IterationOutcome::Interrupted {
+            memory.state.iterations = memory.state.iterations.max(receipt.iteration);
+        }
         memory.state.spent = memory.state.spent.and(Spent::of(&receipt.usage, receipt.cost));
         memory.usage.add(&receipt.usage);
         memory.last = Some(receipt.ended.clone());
     }
-    let stopped = summary.outcome() == Some(Outcome::Interrupted);
-    let unfinished = summary.iterations.last().filter(|played| match &played.receipt {
-        None => true,
-        Some(receipt) => stopped && receipt.ended == STOPPED,
-    });
-    if unfinished.is_some_and(|played| played.receipt.is_some()) {
-        // Its end was written, but its work was cut off.
-        memory.state.iterations = memory.state.iterations.saturating_sub(1);
+    for started in summary.undecided_starts() {
+        memory.calls.add(started);
     }
-    memory.remarks.push(match unfinished {
-        Some(played) => format!(
-            "the loop was interrupted in the middle of iteration {}, which is now played again; what it had done so far is \
-             in the working directory.",
-            played.iteration
-        ),
-        None => "the loop was interrupted after the last iteration, and goes on now.".to_owned(),
+    let unfinished = summary.iterations.last().filter(|last| match &last.receipt {
+        None => true,
+        Some(receipt) => receipt.outcome == IterationOutcome::Interrupted,
     });
+    let remark = match unfinished {
+        Some(last) => format!(
+            "the loop was interrupted in the middle of iteration {}, which is repeated now; what it had done so far is in \
+             the working directory.",
+            last.iteration
+        ),
+        None => "the loop was interrupted after the last iteration, and continues now.".to_owned(),
+    };
+    if !memory.remarks.contains(&remark) {
+        memory.remarks.push(remark);
+    }
+    // Orders that came after the last decision.
+    for order in &summary.orders {
+        memory.orders.take(order.clone());
+    }
     // Orders that ended the run must not end it again.
     memory.orders.stop = false;
     memory.orders.pause = false;
@@ -96,11 +102,22 @@ mod tests {
         let at = |second| Some(Timestamp::from_second(second).unwrap());
         let cut = memory_of(&summary(vec![(1, start(1)), (2, end(1)), (2, decision(1)), (3, start(2))]), at(7));
         assert_eq!((cut.state.iterations, cut.elapsed_ms), (1, 6000));
-        assert!(cut.remarks[0].contains("iteration 2, which is now played again"), "{:?}", cut.remarks);
+        assert!(cut.remarks[0].contains("iteration 2, which is repeated now"), "{:?}", cut.remarks);
         let between =
             memory_of(&summary(vec![(1, start(1)), (2, end(1)), (2, decision(1)), (3, start(2)), (4, end(2))]), at(4));
         assert_eq!((between.state.iterations, between.usage.total_tokens), (2, Some(10)));
         let before = memory_of(&summary(vec![(1, start(1))]), at(2));
         assert_eq!(before.state.iterations, 0);
+    }
+
+    #[test]
+    fn an_interrupted_iteration_is_repeated_once_however_often_the_run_is_resumed() {
+        let receipt = Receipt { iteration: 3, outcome: IterationOutcome::Interrupted, ..Receipt::default() };
+        let cut = Fact::IterationEnd { receipt: Box::new(receipt) };
+        let mut facts = vec![(1, start(1)), (2, end(1)), (3, start(2)), (4, end(2)), (5, start(3)), (6, cut)];
+        facts.push((7, decision(2)));
+        // Resumed, and stopped before the iteration started.
+        facts.extend([(8, decision(2)), (9, decision(2))]);
+        assert_eq!(memory_of(&summary(facts), None).state.iterations, 2);
     }
 }

@@ -48,8 +48,8 @@ struct Held {
 /// What an iteration came to, as far as its session goes.
 #[derive(Debug)]
 pub struct Outcome<'a> {
-    /// The id that its stream told.
-    pub told: Option<&'a str>,
+    /// The id that its stream reported.
+    pub id: Option<&'a str>,
     /// What it spent.
     pub usage: &'a Usage,
     /// How much of the context is used.
@@ -93,7 +93,7 @@ impl Sessions {
             Session::Given(id) | Session::Resume(id) => Some(id.as_str()),
             Session::New | Session::Fork(_) => None,
         };
-        let Some(id) = outcome.told.or(asked_id) else { return };
+        let Some(id) = outcome.id.or(asked_id) else { return };
         let mut usage = self.usage(agent, &Session::Resume(id.to_owned()));
         usage.add(outcome.usage);
         let held = Held { id: id.to_owned(), used: now, usage, context: outcome.context };
@@ -122,13 +122,13 @@ mod tests {
 
     fn agent(id: &str) -> Agent {
         let definition = Catalog::built_in().unwrap().find(id).unwrap().definition.clone();
-        Agent { program: id.into(), leading: Vec::new(), options: Options::default(), definition, foreign: None }
+        Agent { program: id.into(), leading: Vec::new(), options: Options::default(), definition, plugin: None }
     }
 
     const RESUME: Policy = Policy::Resume { until: Some(60), window: None, expires: Duration::from_secs(3600) };
 
-    fn ended<'a>(told: &'a str, usage: &'a Usage, context: Option<u64>) -> Outcome<'a> {
-        Outcome { told: Some(told), usage, context }
+    fn ended<'a>(id: &'a str, usage: &'a Usage, context: Option<u64>) -> Outcome<'a> {
+        Outcome { id: Some(id), usage, context }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The user's own commands have the last word: they are run when the agent claims to be done.
+//! The user's own commands decide whether a claim to be done is accepted.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -6,20 +6,22 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::control::Command;
+use tokio::time::Instant;
+
 use super::decide::Verification;
 use super::interrupt::Came;
-use super::iteration::{Ears, told};
+use super::iteration::{Inputs, record_order};
 use super::judge::how_it_ended;
 use super::recorder::Recorder;
+use crate::control::Order;
 use crate::error::UserError;
 use crate::journal::CheckResult;
-use crate::process::{self, Clocks, Environment, Invocation, Output, StopReason};
+use crate::process::{self, Clocks, Environment, Exit, Invocation, Output, StartError, StopReason};
 
 /// How much of a command's output is kept.
 const TAIL: usize = 8 * 1024;
 
-/// How much of all outputs the agent hears.
+/// How much of all outputs goes into the next prompt.
 const TOLD: usize = 6 * 1024;
 
 /// One command that must exit with 0.
@@ -46,13 +48,15 @@ impl Check {
     }
 }
 
-/// What came of it.
+/// What all checks said.
 #[derive(Debug, Default)]
 pub struct Verified {
     /// Each command that was run.
     pub checks: Vec<CheckResult>,
     /// A person wants the run to end.
     pub interrupted: bool,
+    /// A check whose command could not be run: no claim can pass it, so the run must not go on.
+    pub broken: Option<UserError>,
 }
 
 impl Verified {
@@ -71,11 +75,10 @@ impl Verified {
         }
     }
 
-    /// What the agent hears about it.
-    pub fn told(&self) -> String {
+    /// For the next prompt.
+    pub fn for_prompt(&self) -> String {
         let failed: Vec<_> = self.checks.iter().filter(|check| !check.passed).collect();
-        let mut text =
-            "you said that the work is done, but these commands disagree. Mend what they complain about.\n".to_owned();
+        let mut text = "you said that the work is done, but these checks failed. Fix these failures.\n".to_owned();
         for check in &failed {
             let _ = writeln!(text, "$ {}\n({})", check.command, check.ended);
             let tail = ending(&check.tail, TOLD / failed.len().max(1));
@@ -87,17 +90,20 @@ impl Verified {
     }
 }
 
-/// Runs the checks one after the other; all of them, so that the agent hears of every fault at once.
+/// Runs the checks one after the other; all of them, so that the agent can fix every failure at once.
 pub async fn verify(
     checks: &[Check],
     workspace: &Path,
     environment: &[(OsString, OsString)],
-    ears: &mut Ears<'_>,
+    inputs: &mut Inputs<'_>,
     recorder: &mut Recorder,
 ) -> Result<Verified, UserError> {
     let mut verified = Verified::default();
     for check in checks {
-        let (result, interrupted) = run(check, workspace, environment, ears, recorder).await?;
+        let (result, exit, interrupted) = run(check, workspace, environment, inputs, recorder).await?;
+        if let Some(Exit::Code(code @ (126 | 127))) = exit {
+            verified.broken.get_or_insert_with(|| cannot_run(check, code, &result.tail));
+        }
         verified.checks.push(result);
         if interrupted {
             verified.interrupted = true;
@@ -111,9 +117,9 @@ async fn run(
     check: &Check,
     workspace: &Path,
     environment: &[(OsString, OsString)],
-    ears: &mut Ears<'_>,
+    inputs: &mut Inputs<'_>,
     recorder: &mut Recorder,
-) -> Result<(CheckResult, bool), UserError> {
+) -> Result<(CheckResult, Option<Exit>, bool), UserError> {
     let Check { name, command, directory, timeout } = check;
     let mut result = CheckResult { name: name.clone(), command: command.clone(), ..CheckResult::default() };
     let directory = directory.as_ref().map_or_else(|| workspace.to_owned(), |directory| workspace.join(directory));
@@ -122,12 +128,15 @@ async fn run(
         env: Environment { set: environment.to_vec(), ..Environment::default() },
         ..Invocation::new("sh", &directory)
     };
-    let clocks = Clocks { total: Some(*timeout), startup: None, idle: None, ..Clocks::default() };
+    // The time of the run bounds its checks too.
+    let left = inputs.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let total = left.map_or(*timeout, |left| left.max(Duration::from_millis(1)).min(*timeout));
+    let clocks = Clocks { total: Some(total), startup: None, idle: None, ..Clocks::default() };
     let mut process = match process::start(invocation, clocks) {
         Ok(process) => process,
         Err(error) => {
             result.ended = super::start_error(&error).message;
-            return Ok((result, false));
+            return Ok((result, None, false));
         }
     };
     let mut tail = Tail::default();
@@ -135,7 +144,7 @@ async fn run(
     let ended = loop {
         tokio::select! {
             biased;
-            came = ears.interrupts.next() => match came {
+            came = inputs.interrupts.next() => match came {
                 Came::Interrupt(..) if interrupted => process.kill(),
                 Came::Interrupt(..) => {
                     interrupted = true;
@@ -148,13 +157,13 @@ async fn run(
                 }
                 Came::Resized | Came::Retry => {}
             },
-            command = ears.inbox.next() => {
-                told(&command, recorder)?;
-                if command == (Command::Stop { now: true }) {
+            received = inputs.inbox.next() => {
+                let order = record_order(received, recorder)?;
+                if order == (Order::Stop { now: true }) {
                     interrupted = true;
                     process.stop(StopReason::Asked);
                 }
-                ears.orders.take(command);
+                inputs.orders.take(order);
             }
             output = process.next() => match output {
                 Output::Bytes { bytes, .. } => tail.push(bytes),
@@ -166,7 +175,46 @@ async fn run(
     result.ended = how_it_ended(&ended);
     result.duration_ms = u64::try_from(ended.active.as_millis()).unwrap_or(u64::MAX);
     result.tail = tail.text();
-    Ok((result, interrupted))
+    Ok((result, ended.stopped.is_none().then_some(ended.exit), interrupted))
+}
+
+/// The shell's exit codes for a command that was not found (127) or cannot be executed (126).
+fn cannot_run(check: &Check, code: i32, tail: &str) -> UserError {
+    let said = tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
+    UserError::usage(format!("the check `{}` cannot run (exit code {code}): {said}", check.command))
+        .hint("fix `verify`, then continue with `ralph resume`")
+        .hint("if the agent is to write the program, let the check fail without it: `test -x ./check.sh && ./check.sh`")
+}
+
+/// What a shell knows without a file. Also its keywords.
+const SHELL_WORDS: &[&str] = &[
+    ".", ":", "[", "alias", "break", "case", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export",
+    "false", "for", "getopts", "hash", "if", "kill", "let", "local", "printf", "pwd", "read", "readonly", "return",
+    "set", "shift", "source", "test", "time", "times", "trap", "true", "type", "ulimit", "umask", "unset", "until",
+    "wait", "while",
+];
+
+impl Check {
+    /// Looks for the program before the run starts. Only the first word of the command is examined, and only where it
+    /// plainly names a program; the rest is the shell's.
+    pub fn find_program(&self, workspace: &Path) -> Result<(), UserError> {
+        let plain = |letter: char| letter.is_alphanumeric() || "_-./+@%".contains(letter);
+        let word = self.command.split_whitespace().next().unwrap_or_default();
+        if word.is_empty() || !word.chars().all(plain) || SHELL_WORDS.contains(&word) {
+            return Ok(());
+        }
+        let directory = self.directory.as_ref().map_or_else(|| workspace.to_owned(), |place| workspace.join(place));
+        match process::check(&Invocation::new(word, &directory)) {
+            // A script without a first line is the shell's own business.
+            Ok(_) | Err(StartError::WrongFormat { .. }) => Ok(()),
+            Err(error) => Err(UserError::usage(format!("the check `{}` cannot run: {error}", self.command))
+                .hint("check the spelling, and that the program is installed")
+                .hint(
+                    "if the agent is to write the program, let the check fail without it: \
+                     `test -x ./check.sh && ./check.sh`",
+                )),
+        }
+    }
 }
 
 /// The last bytes of an output.
@@ -215,13 +263,24 @@ mod tests {
     #[test]
     fn one_refusal_is_enough_and_all_of_them_are_told() {
         let verified =
-            Verified { checks: vec![result("a", true), result("b", false), result("c", false)], interrupted: false };
+            Verified { checks: vec![result("a", true), result("b", false), result("c", false)], ..Verified::default() };
         assert_eq!(verified.verification(), Verification::Failed { summary: "`b`: exit code 1".into() });
-        let told = verified.told();
+        let told = verified.for_prompt();
         assert!(told.contains("$ b\n(exit code 1)\nx\n") && told.contains("$ c") && !told.contains("$ a"), "{told}");
         let stopped = Verified { interrupted: true, ..verified };
         assert_eq!(stopped.verification(), Verification::NotAsked);
         assert_eq!(Verified::default().verification(), Verification::None);
+    }
+
+    #[test]
+    fn a_missing_program_is_found_and_the_shells_own_words_are_not_looked_for() {
+        let here = Path::new("/");
+        for command in ["no-such-program-x", "./no-such-program-x --fast", "no-such-program-x && true"] {
+            assert!(Check::new(command).find_program(here).is_err(), "{command}");
+        }
+        for command in ["test -f x", "sh -c true", "X=1 no-such-program-x", "! false", "(no-such)", "cd x && make"] {
+            assert!(Check::new(command).find_program(here).is_ok(), "{command}");
+        }
     }
 
     #[test]

@@ -42,6 +42,162 @@ impl Fences {
     }
 }
 
+/// Where a line stands, when a marker on it is not the agent's own word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a fenced block.
+    Fence,
+    /// In indented code, or between `<pre>` and its end.
+    Code,
+    /// In an HTML comment.
+    Comment,
+    /// In a quotation.
+    Quote,
+    /// In a diff.
+    Diff,
+}
+
+impl Place {
+    /// Why a marker there does not count.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Fence | Self::Code => "it stands in a code block",
+            Self::Comment => "it stands in an HTML comment",
+            Self::Quote => "it is quoted",
+            Self::Diff => "it stands in a diff",
+        }
+    }
+}
+
+/// Follows all blocks in which words are not the agent's own, from line to line.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "several blocks can be open at once")]
+pub struct Blocks {
+    fences: Fences,
+    /// The line before was empty, or there was none.
+    after_blank: bool,
+    indented: bool,
+    list: bool,
+    /// A paragraph of a quotation is open, so that a line without `>` continues it.
+    quote: bool,
+    comment: Comment,
+    pre: bool,
+    diff: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comment {
+    Closed,
+    /// It began in the middle of a line and ends with the paragraph at the latest.
+    Inline,
+    Block,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self {
+            fences: Fences::default(),
+            after_blank: true,
+            indented: false,
+            list: false,
+            quote: false,
+            comment: Comment::Closed,
+            pre: false,
+            diff: false,
+        }
+    }
+}
+
+impl Blocks {
+    /// An empty line.
+    pub const fn blank(&mut self) {
+        self.after_blank = true;
+        self.quote = false;
+        if matches!(self.comment, Comment::Inline) {
+            self.comment = Comment::Closed;
+        }
+    }
+
+    /// A line that is not empty.
+    pub fn line(&mut self, line: &str) -> Option<Place> {
+        let after_blank = std::mem::replace(&mut self.after_blank, false);
+        if self.fences.line(line) {
+            (self.quote, self.indented) = (false, false);
+            return Some(Place::Fence);
+        }
+        let diff = self.in_diff(line);
+        let html = self.html(line);
+        let quote = self.in_quote(line);
+        let code = self.in_code(line, after_blank);
+        html.or(diff.then_some(Place::Diff)).or(quote.then_some(Place::Quote)).or(code.then_some(Place::Code))
+    }
+
+    fn in_diff(&mut self, line: &str) -> bool {
+        let header = ["diff --git ", "@@ -", "--- a/", "+++ b/", "--- /dev/null", "+++ /dev/null"];
+        let inside = line.starts_with(['+', '-', ' ', '@', '\\'])
+            || ["index ", "new file mode ", "deleted file mode "].iter().any(|start| line.starts_with(start));
+        self.diff = header.iter().any(|start| line.starts_with(start)) || self.diff && inside;
+        self.diff
+    }
+
+    /// Comments and `<pre>`; a beginning between back-ticks is only mentioned.
+    fn html(&mut self, line: &str) -> Option<Place> {
+        if self.comment == Comment::Closed && !self.pre && memchr::memchr(b'<', line.as_bytes()).is_none() {
+            return None;
+        }
+        let lower = line.to_ascii_lowercase();
+        let text = trim_start(&lower);
+        let opened = |start: &str, end: &str| {
+            let at = text.rfind(start).filter(|&at| text[..at].matches('`').count().is_multiple_of(2))?;
+            (!text[at..].contains(end)).then_some(at)
+        };
+        let inside = match (self.comment, self.pre) {
+            (Comment::Inline | Comment::Block, _) => Some(Place::Comment),
+            (Comment::Closed, true) => Some(Place::Code),
+            (Comment::Closed, false) => None,
+        };
+        if self.comment != Comment::Closed && text.contains("-->") {
+            self.comment = Comment::Closed;
+        }
+        if self.pre && text.contains("</pre") {
+            self.pre = false;
+        }
+        if self.comment == Comment::Closed && !self.pre {
+            match opened("<!--", "-->") {
+                Some(0) => self.comment = Comment::Block,
+                Some(_) => self.comment = Comment::Inline,
+                None => self.pre = opened("<pre", "</pre") == Some(0),
+            }
+        }
+        inside.or((self.comment != Comment::Closed).then_some(Place::Comment)).or(self.pre.then_some(Place::Code))
+    }
+
+    fn in_quote(&mut self, line: &str) -> bool {
+        if is_block_quote(line) {
+            let words = quote_and_list_free(line);
+            self.quote = !words.is_empty() && !words.starts_with(['#', '`', '~']);
+            return true;
+        }
+        let text = trim_start(line);
+        self.quote &= list_mark_free(text).len() == text.len() && heading_mark_free(text).len() == text.len();
+        self.quote
+    }
+
+    fn in_code(&mut self, line: &str, after_blank: bool) -> bool {
+        let blanks = line.chars().take_while(|letter| matches!(letter, ' ' | '\t'));
+        let indent =
+            blanks.fold(0_usize, |columns, letter| if letter == '\t' { (columns / 4 + 1) * 4 } else { columns + 1 });
+        let text = line.trim_start();
+        if list_mark_free(text).len() < text.len() && (indent < 4 || self.list) {
+            self.list = true;
+        } else if indent == 0 && after_blank {
+            self.list = false;
+        }
+        self.indented = indent >= 4 && !self.list && (after_blank || self.indented);
+        self.indented
+    }
+}
+
 /// The line without blanks, block-quote and list marks in front: a fence inside them is a fence.
 fn quote_and_list_free(line: &str) -> &str {
     let mut text = line.trim_start();

@@ -3,10 +3,10 @@
 pub mod appeal;
 pub mod denial;
 pub mod markdown;
-pub mod plan;
 pub mod promise;
 pub mod stall;
 pub mod status_block;
+pub mod task_list;
 pub mod topics;
 
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 use super::markdown::{
-    Fences, heading_mark_free, is_block_quote, is_emphasis, is_invisible, list_mark_free, trim_end, trim_start,
+    Blocks, Place, heading_mark_free, is_emphasis, is_invisible, list_mark_free, trim_end, trim_start,
 };
 use super::topics::Topics;
 use super::{Signal, appeal};
@@ -212,10 +212,8 @@ impl Watch {
         let (lines, last) = (message.seen, message.last);
         let closing = self.rule.markers().find(|marker| closes(&last.text, marker, &self.rule));
         if let Some(marker) = closing.or_else(|| self.rule.markers().find(|marker| resembles(&last.text, marker))) {
-            let reason = if last.fenced {
-                "it stands in a code block"
-            } else if is_block_quote(&last.text) {
-                "it is quoted"
+            let reason = if let Some(place) = last.place {
+                place.reason()
             } else if !last.text.replace("\\_", "_").contains(marker) {
                 "it is not written exactly"
             } else if closing.is_none() {
@@ -283,7 +281,7 @@ impl Watch {
 #[derive(Debug, Default)]
 struct Message {
     has_words: bool,
-    fences: Fences,
+    blocks: Blocks,
     /// The end of all that was said.
     tail: String,
     /// The line that is being said.
@@ -297,7 +295,7 @@ struct Message {
 #[derive(Debug, Default)]
 struct LastLine {
     text: String,
-    fenced: bool,
+    place: Option<Place>,
 }
 
 impl Message {
@@ -328,14 +326,15 @@ impl Message {
     fn end_line(&mut self, rule: &Rule, topics: &mut Topics) {
         let line = std::mem::take(&mut self.partial);
         if line.chars().all(is_invisible) {
+            self.blocks.blank();
             if topics.is_open() {
                 topics.line(&line, false);
             }
             return;
         }
-        let fenced = self.fences.line(&line);
-        topics.line(&line, fenced);
-        let before = std::mem::replace(&mut self.last, LastLine { text: line, fenced });
+        let place = self.blocks.line(&line);
+        topics.line(&line, place == Some(Place::Fence));
+        let before = std::mem::replace(&mut self.last, LastLine { text: line, place });
         if let Some(marker) = rule.markers().find(|marker| before.text.contains(marker)) {
             self.seen = Some((marker.to_owned(), before.text));
         }
@@ -362,6 +361,10 @@ fn closes(line: &str, marker: &str, rule: &Rule) -> bool {
         // What stands right before the marker may only decorate it.
         let words = before.trim_end_matches(is_emphasis);
         let sentence = trim_end(words).trim_end_matches(is_emphasis);
+        // `- ` and `+ ` are marks of a list; without the blank they are those of a diff.
+        if words.ends_with(['+', '-']) {
+            return false;
+        }
         let narrow = trim_end(words).len() < words.len() || marker.starts_with('<');
         is_only_marks(before)
             || !trim_start(before).starts_with('<')

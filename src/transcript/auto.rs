@@ -12,7 +12,8 @@ const HELD_BYTES: usize = 64 * 1024;
 /// An adapter for the dialect that the output really speaks.
 pub fn auto(expected: &'static Dialect, context: &Context) -> Box<dyn Adapter> {
     let adapter = (expected.adapter)(context);
-    Box::new(Auto { expected, context: context.clone(), adapter, undecided: Some(Held::default()), other: None })
+    let undecided = Some(Held::default());
+    Box::new(Auto { expected, context: context.clone(), adapter, undecided, other: None, adopted: None })
 }
 
 /// The dialect that a line plainly speaks.
@@ -30,6 +31,40 @@ struct Auto {
     undecided: Option<Held>,
     /// The dialect that was not expected.
     other: Option<&'static Dialect>,
+    adopted: Option<Adopted>,
+}
+
+/// A dialect that a plain agent turned out to speak. It may be an old log that the agent prints, so its success counts only
+/// when it is the end of the output and the process exits with 0.
+struct Adopted {
+    /// Reads plain lines after the terminal event.
+    plain: Box<dyn Adapter>,
+    /// The terminal event, held back until the process has ended.
+    success: Option<Event>,
+    /// Another terminal event was handed on.
+    ended: bool,
+}
+
+impl Adopted {
+    /// Takes the terminal event out of the newest events. Words or tools after it mean that it was not the end.
+    fn hold(&mut self, first: usize, out: &mut Vec<Event>) {
+        let newest = out.split_off(first);
+        for event in newest {
+            let known = if let Event::Meta { meta } = &event { meta.known() } else { None };
+            match (&event, known) {
+                (_, Some(Known::TurnEnd { success: Some(true), .. })) => self.success = Some(event),
+                (_, Some(Known::TurnEnd { .. })) => {
+                    self.ended = true;
+                    out.push(event);
+                }
+                (Event::Text { .. } | Event::ToolStart { .. }, _) => {
+                    self.success = None;
+                    out.push(event);
+                }
+                _ => out.push(event),
+            }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -78,6 +113,10 @@ impl Auto {
             let (from, to) = (self.expected.name.to_owned(), dialect.name.to_owned());
             out.push(Known::Dialect { from, to }.into());
             self.adapter = (dialect.adapter)(&self.context);
+            if self.expected.messages == Messages::Lines {
+                self.adopted =
+                    Some(Adopted { plain: (self.expected.adapter)(&self.context), success: None, ended: false });
+            }
             // They were shown; the new adapter must only know them.
             let mut shown = Vec::new();
             for bytes in &held.errors {
@@ -85,20 +124,33 @@ impl Auto {
             }
         }
         for (bytes, terminated) in &held.output {
-            self.adapter.line(Line { bytes, part: Part::Whole, terminated: *terminated }, out);
+            self.read(Line { bytes, part: Part::Whole, terminated: *terminated }, out);
         }
+    }
+
+    /// Reads a line once the dialect is decided.
+    fn read(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
+        let Some(adopted) = &mut self.adopted else { return self.adapter.line(line, out) };
+        let first = out.len();
+        let text = line.bytes.trim_ascii();
+        if adopted.success.is_some() && !text.is_empty() && !text.starts_with(b"{") {
+            adopted.plain.line(line, out);
+        } else {
+            self.adapter.line(line, out);
+        }
+        adopted.hold(first, out);
     }
 }
 
 impl Adapter for Auto {
     fn line(&mut self, line: Line<'_>, out: &mut Vec<Event>) {
         if self.undecided.is_none() {
-            return self.adapter.line(line, out);
+            return self.read(line, out);
         }
         let decided = if line.part == Part::Whole { self.judge(&line.text()) } else { Some(self.expected) };
         if let Some(dialect) = decided {
             self.decide(dialect, out);
-            return self.adapter.line(line, out);
+            return self.read(line, out);
         }
         if let Some(held) = &mut self.undecided {
             let blank = line.bytes.trim_ascii().is_empty();
@@ -134,7 +186,19 @@ impl Adapter for Auto {
 
     fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>) {
         self.decide(self.expected, out);
+        let first = out.len();
         self.adapter.end(exit, out);
+        if let Some(adopted) = &mut self.adopted {
+            adopted.hold(first, out);
+            match adopted.success.take().filter(|_| exit.is_none_or(Exit::success)) {
+                Some(success) => out.push(success),
+                // Its success does not count, but every output has an end.
+                None if !adopted.ended => {
+                    out.push(Known::TurnEnd { success: None, reason: Some("end of output".to_owned()) }.into());
+                }
+                None => {}
+            }
+        }
     }
 }
 
@@ -203,6 +267,21 @@ mod tests {
             assert_eq!(events.remove(0), switch);
             assert_eq!(events, plainly(real, &output), "{expected} → {real}");
         }
+    }
+
+    #[test]
+    fn a_dialect_that_a_plain_agent_speaks_gives_a_verdict_only_at_a_clean_end() {
+        let ends = |output: &str, exit: i32| {
+            let mut adapter = auto(dialect("plain").unwrap(), &Context::default());
+            let mut out = Vec::new();
+            output.lines().for_each(|line| adapter.line(Line::whole(line.as_bytes()), &mut out));
+            assert!(!out.iter().any(|event| serde_json::to_string(event).unwrap().contains("turn_end")));
+            adapter.end(Some(Exit::Code(exit)), &mut out);
+            out.iter().any(|event| serde_json::to_string(event).unwrap().contains(r#""success":true"#))
+        };
+        assert!(ends(CLAUDE, 0));
+        assert!(!ends(CLAUDE, 1), "an old log, and then a failure");
+        assert!(!ends(&format!("{CLAUDE}\nStill working."), 0), "an old log, and then words");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::jsonl::{JsonLines, Misread, Reader};
 use super::shape::{self, Maybe, Text};
 use super::turn::Turn;
-use super::{Dialect, Messages, plan};
+use super::{Dialect, Messages, todo};
 use crate::event::{FailureClass, FileChange, Known, Object, Status, Tag};
 use crate::process::Exit;
 
@@ -189,7 +189,7 @@ impl Cursor {
                 }
                 ("updateTodos", _) => {
                     let todos = args.and_then(|args| args.get("todos")).or_else(|| details?.get("todos"));
-                    turn.meta(Known::Todo { items: todos.map(plan::items).unwrap_or_default() });
+                    turn.meta(Known::Todo { items: todos.map(todo::items).unwrap_or_default() });
                 }
                 _ => {}
             }

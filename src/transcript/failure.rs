@@ -326,6 +326,44 @@ const WORDS: &[(FailureClass, &[&str])] = &[
     (FailureClass::Network, &["terminated", "timed out", "timeout", "network"]),
 ];
 
+/// How coding agents begin the line in which they say why they failed.
+const OWN_ERRORS: &[&str] = &[
+    "error:",
+    "error (",
+    "error 4",
+    "error 5",
+    "api error",
+    "[api error",
+    "you've hit your",
+    "you have hit your",
+    "you've reached your",
+    "you have reached your",
+    "usage limit reached",
+    "rate limit",
+    "claude usage limit reached",
+    "claude ai usage limit reached",
+    "not logged in",
+    "no auth provided",
+    "please run /login",
+    "invalid api key",
+    "credit balance is too low",
+    "prompt is too long",
+];
+
+/// True when a line of plain text is the agent's own error, not the words of a program that it ran (`npm ERR! 429`), and
+/// not the expectation of a test. `more` are further beginnings for this agent.
+pub fn is_own_error(line: &str, more: &[String]) -> bool {
+    let line = line.trim_start_matches(|letter: char| !letter.is_alphanumeric() && letter != '[');
+    let lower = lowered(line);
+    let begins = |form: &str| lower.starts_with(form);
+    // pip: `ERROR: HTTP error 429 while getting https://…`
+    if lower.contains("http error") && lower.contains("://") {
+        return more.iter().any(|form| begins(&form.to_lowercase()));
+    }
+    let own = more.iter().any(|form| begins(&form.to_lowercase()));
+    own || OWN_ERRORS.iter().any(|form| begins(form)) && !lower.contains("expect") && !lower.contains("assert")
+}
+
 /// The class that the words of an error message mean.
 pub fn from_words(message: &str) -> Option<FailureClass> {
     let lower = lowered(message);

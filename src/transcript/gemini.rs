@@ -12,7 +12,7 @@ use super::failure::{self, Failure};
 use super::jsonl::{JsonLines, Misread, Reader};
 use super::shape::{self, Maybe, Output, Text};
 use super::turn::Turn;
-use super::{Capabilities, Dialect, Messages, plan};
+use super::{Capabilities, Dialect, Messages, todo};
 use crate::event::{FailureClass, FileChange, Known, Object, Status, Tag, Usage};
 use crate::process::Exit;
 
@@ -276,7 +276,7 @@ fn shell_status(output: &str) -> Status {
 fn side_effect(running: Running) -> Option<Known> {
     let input = running.input?;
     if running.name == "write_todos" {
-        return Some(Known::Todo { items: plan::items(input.get("todos")?) });
+        return Some(Known::Todo { items: todo::items(input.get("todos")?) });
     }
     let path = input.get("file_path")?.as_str()?.to_owned();
     let change = if running.name == "replace" { "update" } else { "write" };

@@ -23,7 +23,6 @@ mod kiro;
 mod opencode;
 mod pi;
 mod plain;
-mod plan;
 mod qwen;
 pub mod reset;
 mod rtf1;
@@ -31,6 +30,7 @@ mod screen;
 mod select;
 mod shape;
 mod tail;
+mod todo;
 mod tools;
 mod totals;
 mod turn;
@@ -73,6 +73,8 @@ pub struct Context {
     pub prompts: Vec<String>,
     /// What earlier iterations of the same session have reported, for agents that report totals.
     pub session_usage: crate::event::Usage,
+    /// How the agent's own error lines begin, besides the usual forms.
+    pub errors: Vec<String>,
 }
 
 /// What an adapter can tell. Views show only what the adapter really knows.

@@ -25,7 +25,8 @@ pub struct Plain {
 
 impl Plain {
     pub fn new(context: &Context) -> Self {
-        Self { echo: Echo::new(&context.prompts), recent: Recent::default() }
+        let recent = Recent { errors: context.errors.clone(), ..Recent::default() };
+        Self { echo: Echo::new(&context.prompts), recent }
     }
 
     /// The streams are over: what is held back comes, and what the last words say of a failure.
@@ -76,6 +77,8 @@ pub struct Recent {
     lines: VecDeque<Vec<u8>>,
     /// Those of standard error, apart: a flood on the other must not wash the reason away.
     complaints: VecDeque<Vec<u8>>,
+    /// How this agent's own errors begin, besides the usual forms.
+    errors: Vec<String>,
 }
 
 impl Recent {
@@ -96,7 +99,11 @@ impl Recent {
         let failure = [&self.complaints, &self.lines].into_iter().find_map(|lines| {
             let mut tail = Tail::default();
             for line in lines {
-                tail.push(&String::from_utf8_lossy(line));
+                let line = String::from_utf8_lossy(line);
+                let line = super::strip_ansi(&line);
+                if super::failure::is_own_error(&line, &self.errors) {
+                    tail.push(&line);
+                }
             }
             tail.failure(exit, None).filter(|failure| failure.class != FailureClass::Agent)
         });

@@ -259,9 +259,10 @@ impl Turn {
         self.failure
     }
 
-    /// The agent tries again by itself. What no retry can heal is a failure at once.
+    /// The agent tries again by itself. A refused login is a failure at once, because no retry can fix it; when it is
+    /// refused again, the loop wants to know that too.
     pub fn retry(&mut self, failure: Failure, attempt: Option<u64>, delay_ms: Option<u64>) {
-        if failure.class == FailureClass::Auth {
+        if failure.class == FailureClass::Auth && self.failure != Some(FailureClass::Auth) {
             return self.failure(failure);
         }
         let message = Some(failure.message).filter(|message| !message.is_empty());

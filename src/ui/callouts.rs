@@ -7,6 +7,7 @@ use super::figures;
 use super::style::{Glyphs, Ink};
 use super::text::{cut, harmless, width};
 use super::tools::{Call, Calls};
+use super::words;
 use crate::event::{Status, TodoItem, TodoStatus};
 use crate::journal::Receipt;
 
@@ -16,7 +17,7 @@ const PLAN_LINES: usize = 4;
 const SHORTEST_ARGUMENT: usize = 16;
 
 /// One line of a callout.
-pub struct Row {
+pub struct CalloutRow {
     /// Its name, on its first line only.
     pub name: &'static str,
     /// What it says.
@@ -50,14 +51,14 @@ impl Gathered {
     }
 
     /// All callouts of the iteration that is over.
-    pub fn rows(&self, receipt: &Receipt, glyphs: &Glyphs, columns: usize) -> Vec<Row> {
+    pub fn rows(&self, receipt: &Receipt, glyphs: &Glyphs, columns: usize) -> Vec<CalloutRow> {
         let mut rows = self.plan(glyphs);
         rows.extend(self.actions(glyphs, columns));
         rows.extend(self.report(receipt, glyphs));
         rows
     }
 
-    fn plan(&self, glyphs: &Glyphs) -> Vec<Row> {
+    fn plan(&self, glyphs: &Glyphs) -> Vec<CalloutRow> {
         let lines: Vec<String> = if self.todo.is_empty() {
             let lines = self.thinking.lines().filter(|line| !line.trim().is_empty());
             lines.take(PLAN_LINES).map(harmless).collect()
@@ -73,7 +74,7 @@ impl Gathered {
         named("PLAN", lines.into_iter().map(|line| (line, Ink::None)))
     }
 
-    fn actions(&self, glyphs: &Glyphs, columns: usize) -> Vec<Row> {
+    fn actions(&self, glyphs: &Glyphs, columns: usize) -> Vec<CalloutRow> {
         let calls = self.calls.shown();
         let names = calls.iter().map(|call| width(&harmless(&call.name))).max().unwrap_or(0).min(20);
         let mut lines: Vec<(String, Ink)> = calls.iter().map(|call| action(call, names, glyphs, columns)).collect();
@@ -83,28 +84,17 @@ impl Gathered {
         named("ACTIONS", lines)
     }
 
-    fn report(&self, receipt: &Receipt, glyphs: &Glyphs) -> Vec<Row> {
+    fn report(&self, receipt: &Receipt, glyphs: &Glyphs) -> Vec<CalloutRow> {
         if !self.usage {
             return Vec::new();
         }
-        let mut parts = vec![outcome(receipt), figures::duration(receipt.duration_ms)];
-        parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
-        let ink = if receipt.success { Ink::Good } else { Ink::Bad };
+        let (parts, ink) = words::report(receipt);
         named("REPORT", [(parts.join(&glyphs.between()), ink)])
     }
 
     /// True when the report says how the iteration ended.
     pub const fn has_report(&self) -> bool {
         self.usage
-    }
-}
-
-/// How an iteration ended.
-pub fn outcome(receipt: &Receipt) -> String {
-    match (receipt.success, receipt.class) {
-        (true, _) => "ok".to_owned(),
-        (false, Some(class)) => format!("failed ({}): {}", class.name(), harmless(&receipt.ended)),
-        (false, None) => format!("failed: {}", harmless(&receipt.ended)),
     }
 }
 
@@ -134,7 +124,7 @@ pub fn action(call: &Call, name_width: usize, glyphs: &Glyphs, columns: usize) -
     (line + &facts, ink)
 }
 
-fn named(name: &'static str, lines: impl IntoIterator<Item = (String, Ink)>) -> Vec<Row> {
+fn named(name: &'static str, lines: impl IntoIterator<Item = (String, Ink)>) -> Vec<CalloutRow> {
     let lines = lines.into_iter().enumerate();
-    lines.map(|(at, (text, ink))| Row { name: if at == 0 { name } else { "" }, text, ink }).collect()
+    lines.map(|(at, (text, ink))| CalloutRow { name: if at == 0 { name } else { "" }, text, ink }).collect()
 }

@@ -5,19 +5,23 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::callouts::outcome;
 use super::figures;
 use super::style::{Glyphs, Ink, Palette};
 use super::table::{Align, lines};
 use super::text::{cut, harmless};
-use crate::journal::summary::{Played, Summary};
-use crate::journal::{Outcome, Receipt};
+use super::words;
+use crate::journal::summary::{IterationSummary, Summary};
+use crate::journal::{Activity, Outcome, Receipt};
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// A ralph is at work on it.
     Running,
+    /// It waits for a limit to pass.
+    Waiting,
+    /// A person paused it.
+    Paused,
     /// It has no end: it was killed, or the machine stopped.
     Unfinished,
     /// It has come to an end.
@@ -29,24 +33,32 @@ impl Standing {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Paused => "paused",
             Self::Unfinished => "unfinished",
-            Self::Ended(Outcome::Complete) => "complete",
-            Self::Ended(Outcome::Failed) => "failed",
-            Self::Ended(Outcome::Human) => "needs a human",
-            Self::Ended(Outcome::AgentUnusable) => "agent not usable",
-            Self::Ended(Outcome::Limit) => "limit reached",
-            Self::Ended(Outcome::NoProgress) => "no progress",
-            Self::Ended(Outcome::RateLimited) => "rate-limited",
-            Self::Ended(Outcome::Interrupted) => "interrupted",
+            Self::Ended(outcome) => words::outcome(outcome).0,
         }
     }
 
-    const fn ink(self) -> Ink {
+    /// What a run does that is alive.
+    pub const fn of(activity: &Activity) -> Self {
+        match activity {
+            Activity::Running | Activity::Pausing => Self::Running,
+            Activity::Waiting { .. } => Self::Waiting,
+            Activity::Paused => Self::Paused,
+        }
+    }
+
+    /// True while a ralph is at work on it.
+    pub const fn is_alive(self) -> bool {
+        matches!(self, Self::Running | Self::Waiting | Self::Paused)
+    }
+
+    pub(super) const fn ink(self) -> Ink {
         match self {
             Self::Running => Ink::Agent,
-            Self::Ended(Outcome::Complete) => Ink::Good,
-            Self::Ended(Outcome::Failed | Outcome::AgentUnusable) => Ink::Bad,
-            _ => Ink::Warn,
+            Self::Ended(outcome) => words::outcome(outcome).1,
+            Self::Waiting | Self::Paused | Self::Unfinished => Ink::Warn,
         }
     }
 }
@@ -60,6 +72,13 @@ pub struct Told {
     pub standing: Standing,
     /// The first words of its prompt.
     pub words: String,
+}
+
+impl Told {
+    /// How long it took, or has taken until now.
+    pub fn duration_ms(&self) -> u64 {
+        if self.standing.is_alive() { self.summary.elapsed_ms(Timestamp::now()) } else { self.summary.duration_ms() }
+    }
 }
 
 /// A time as people here read it.
@@ -79,13 +98,14 @@ fn money(cost: Option<f64>) -> String {
 /// The table of runs.
 pub fn table(runs: &[Told]) -> String {
     let heading = ["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME", "PROMPT"].map(str::to_owned).to_vec();
-    let rows = runs.iter().map(|Told { summary, standing, words }| {
+    let rows = runs.iter().map(|told| {
+        let Told { summary, standing, words } = told;
         vec![
             harmless(&summary.run),
             local(summary.started),
             harmless(&summary.agent),
-            summary.receipts().count().to_string(),
-            figures::duration(summary.duration_ms()),
+            summary.count().to_string(),
+            figures::duration(told.duration_ms()),
             money(summary.cost()),
             standing.name().to_owned(),
             cut(&harmless(words), 50),
@@ -114,8 +134,7 @@ pub fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
         ("prompt", format!("{} ({})", cut(&harmless(words), 100), harmless(&summary.prompt))),
         ("ralph", harmless(&summary.ralph)),
     ];
-    let mut sums =
-        vec![figures::plural(summary.receipts().count() as u64, "iteration"), figures::duration(summary.duration_ms())];
+    let mut sums = vec![figures::plural(summary.count() as u64, "iteration"), figures::duration(told.duration_ms())];
     sums.extend(figures::usage(&summary.usage()).iter().map(|part| harmless(part)));
     facts.push(("in all", sums.join(&format!(" {dot} "))));
     if summary.resumed > 0 {
@@ -138,14 +157,14 @@ pub fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
     text
 }
 
-fn iteration(text: &mut String, played: &Played, summary: &Summary, palette: Palette, glyphs: &Glyphs) {
+fn iteration(text: &mut String, played: &IterationSummary, summary: &Summary, palette: Palette, glyphs: &Glyphs) {
     let title = palette.paint(Ink::Strong, &format!("iteration {}", played.iteration));
     let Some(receipt) = &played.receipt else {
         let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(Ink::Warn, "not finished"));
         return;
     };
-    let ink = if receipt.success { Ink::Good } else { Ink::Bad };
-    let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(ink, &outcome(receipt)));
+    let (ended, ink) = words::iteration(receipt);
+    let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(ink, &ended));
     let mut parts = vec![figures::duration(receipt.duration_ms)];
     if let Some(hat) = &receipt.hat {
         parts.push(format!("hat {}", harmless(hat)));
@@ -191,8 +210,8 @@ pub fn markdown(told: &Told) -> String {
     let _ = writeln!(text, "> {}\n", escaped(&cut(words, 300)));
     let mut sums = vec![
         format!("agent `{}`", code(&summary.agent)),
-        figures::plural(summary.receipts().count() as u64, "iteration"),
-        figures::duration(summary.duration_ms()),
+        figures::plural(summary.count() as u64, "iteration"),
+        figures::duration(told.duration_ms()),
     ];
     sums.extend(figures::usage(&summary.usage()).iter().map(|part| escaped(part)));
     let _ = writeln!(text, "{}\n", sums.join(" · "));
@@ -215,7 +234,7 @@ pub fn markdown(told: &Told) -> String {
             text,
             "| {} | {} | {} | {} | {tokens} | {} | {}{more} |",
             receipt.iteration,
-            escaped(&outcome(receipt)),
+            escaped(&words::iteration(receipt).0),
             figures::duration(receipt.duration_ms),
             receipt.tools,
             money(cost),

@@ -4,25 +4,26 @@
 //! is under way.
 
 mod facts;
-mod herald;
-mod paper;
-mod speech;
+mod message;
+mod output;
 mod status;
+mod title_and_bell;
 
 use std::io::{self, Write};
 
 use super::View;
+use super::appearance::{Alert, Appearance, Channel, KeysGoTo, Motion};
 use super::callouts::{Gathered, action};
 use super::diff::Diff;
-use super::looks::{Alert, Channel, Keyboard, Looks, Motion};
 use super::style::Ink;
 use super::styled::Styled;
 use super::text::{harmless, safe};
 use super::tools::Excerpt;
+use super::words;
 use crate::event::{Event, Known, Meta, Status as ToolStatus, Stream, Tag};
 use crate::journal::{Body, Fact, Record};
-use paper::{Head, Paper};
-use speech::{Speaker, Speech, Voice};
+use message::{Message, Speaker, Voice};
+use output::{Head, Output};
 use status::Status;
 
 /// What is shown of the output of a tool that failed.
@@ -34,8 +35,8 @@ const RUNNING_TOOLS: usize = 5;
 
 /// Writes lines.
 pub struct LineView<W: Write> {
-    paper: Paper<W>,
-    speech: Option<Speech>,
+    output: Output<W>,
+    message: Option<Message>,
     gathered: Gathered,
     /// A tool that has started and is not shown yet: one line is enough when it ends soon.
     started: Option<String>,
@@ -45,7 +46,7 @@ pub struct LineView<W: Write> {
     run: String,
     status: Status,
     terminal: Owner,
-    keyboard: fn() -> Keyboard,
+    keys_go_to: fn() -> KeysGoTo,
     /// The title of the terminal is ours.
     titled: bool,
 }
@@ -62,11 +63,11 @@ enum Owner {
 }
 
 impl<W: Write> LineView<W> {
-    /// A view with these looks.
-    pub fn new(out: W, looks: Looks) -> Self {
+    /// A view that looks like this.
+    pub fn new(out: W, appearance: Appearance) -> Self {
         Self {
-            paper: Paper::new(out, looks),
-            speech: None,
+            output: Output::new(out, appearance),
+            message: None,
             gathered: Gathered::default(),
             started: None,
             unparsed_told: false,
@@ -74,7 +75,7 @@ impl<W: Write> LineView<W> {
             run: String::new(),
             status: Status::new(),
             terminal: Owner::View,
-            keyboard: || Keyboard::Elsewhere,
+            keys_go_to: || KeysGoTo::Elsewhere,
             titled: false,
         }
     }
@@ -82,7 +83,7 @@ impl<W: Write> LineView<W> {
     /// The same without bell and notices of the desktop.
     #[must_use]
     pub fn silent(mut self) -> Self {
-        self.paper.looks.alert = Alert::Off;
+        self.output.appearance.alert = Alert::Off;
         self
     }
 
@@ -93,15 +94,15 @@ impl<W: Write> LineView<W> {
         self
     }
 
-    /// For a run that takes keys from this terminal; `keyboard` says whether it does so now.
+    /// For a run that takes keys from this terminal; `keys_go_to` says whether it does so now.
     #[must_use]
-    pub fn with_keys(mut self, keyboard: fn() -> Keyboard) -> Self {
-        self.keyboard = keyboard;
+    pub fn with_keys(mut self, keys_go_to: fn() -> KeysGoTo) -> Self {
+        self.keys_go_to = keys_go_to;
         self
     }
 
     fn is_quiet(&self) -> bool {
-        self.paper.looks.detail.is_quiet()
+        self.output.appearance.detail.is_quiet()
     }
 
     /// The tool that is running, when something else is to be shown before it ends.
@@ -112,16 +113,16 @@ impl<W: Write> LineView<W> {
 
     /// One line for a tool, as far as it has come.
     fn show_call(&mut self, id: &str) -> io::Result<()> {
-        let (glyphs, room) = (self.paper.looks.glyphs, self.paper.room());
+        let (glyphs, room) = (self.output.appearance.glyphs, self.output.room());
         let Some((line, ink)) = self.gathered.calls.find(id).map(|call| action(call, 0, &glyphs, room)) else {
             return Ok(());
         };
-        if self.is_quiet() { Ok(()) } else { self.paper.row(self.head(Tag::Tool), &line, ink) }
+        if self.is_quiet() { Ok(()) } else { self.output.row(self.head(Tag::Tool), &line, ink) }
     }
 
     /// What a tool changed and printed, when somebody wants to see it, or should.
     fn show_output(&mut self, id: &str) -> io::Result<()> {
-        let asked = self.paper.looks.detail.shows(Channel::Tools);
+        let asked = self.output.appearance.detail.shows(Channel::Tools);
         let Some(call) = self.gathered.calls.find(id) else { return Ok(()) };
         let failed = call.status == Some(ToolStatus::Fail);
         if self.is_quiet() || !(asked || failed) {
@@ -135,9 +136,12 @@ impl<W: Write> LineView<W> {
         diff = Diff::Outside;
         first.iter().try_for_each(|line| self.under_tool(line, &mut diff))?;
         if left_out > 0 {
-            let note =
-                format!("  {} {} more", self.paper.looks.glyphs.more, super::figures::plural(left_out as u64, "line"));
-            self.paper.row(self.below(), &note, Ink::Dim)?;
+            let note = format!(
+                "  {} {} more",
+                self.output.appearance.glyphs.more,
+                super::figures::plural(left_out as u64, "line")
+            );
+            self.output.row(self.below(), &note, Ink::Dim)?;
         }
         last.iter().try_for_each(|line| self.under_tool(line, &mut diff))?;
         self.gathered.calls.forget_output(id);
@@ -149,7 +153,7 @@ impl<W: Write> LineView<W> {
         let ink = diff.line(&line).unwrap_or(Ink::Dim);
         let mut styled = Styled::new("  ", Ink::None);
         styled.push(&line, ink);
-        self.paper.styled(self.below(), &styled.hanging(4))
+        self.output.styled(self.below(), &styled.hanging(4))
     }
 
     /// What stands before lines that belong to the one above.
@@ -160,7 +164,7 @@ impl<W: Write> LineView<W> {
     fn system(&mut self, text: &str, ink: Ink) -> io::Result<()> {
         self.show_started()?;
         let head = Head { ink: Ink::Dim, ..self.head(Tag::Sys) };
-        text.lines().try_for_each(|line| self.paper.row(head, &safe(line), ink))
+        text.lines().try_for_each(|line| self.output.row(head, &safe(line), ink))
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
@@ -173,11 +177,11 @@ impl<W: Write> LineView<W> {
                 self.text(Voice { tag: *tag, from }, text, *delta)
             }
             Event::ToolStart { tool, .. } => {
-                self.end_speech()?;
+                self.end_message()?;
                 self.show_started()?;
                 self.gathered.calls.start(&tool.id, &tool.name, tool.input.as_ref());
                 // On a terminal it is among the lines that change.
-                if self.paper.looks.motion == Motion::Append {
+                if self.output.appearance.motion == Motion::Append {
                     self.started = Some(tool.id.clone());
                 }
                 Ok(())
@@ -187,7 +191,7 @@ impl<W: Write> LineView<W> {
                 Ok(())
             }
             Event::ToolEnd { tool, .. } => {
-                self.end_speech()?;
+                self.end_message()?;
                 if self.started.as_ref().is_some_and(|id| *id == tool.id) {
                     self.started = None;
                 }
@@ -213,31 +217,19 @@ impl<W: Write> LineView<W> {
                 self.gathered.todo = items;
                 return Ok(());
             }
-            Known::TurnEnd { .. } | Known::Files { .. } | Known::Context { .. } => return Ok(()),
+            Known::Files { .. } => return Ok(()),
             Known::Unparsed { .. } if std::mem::replace(&mut self.unparsed_told, true) => return Ok(()),
             Known::Unparsed { reason, .. } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
                 (format!("a line was not understood{reason}; further ones are only counted"), Ink::Warn)
             }
             Known::Session { .. } | Known::Model { .. } | Known::Version { .. } if self.is_quiet() => return Ok(()),
-            Known::Session { id } => (format!("session {id}"), Ink::Dim),
-            Known::Model { model } => (format!("model {model}"), Ink::Dim),
-            Known::Version { version } => (format!("version {version}"), Ink::Dim),
-            Known::Error { class, message, .. } => (format!("{}: {message}", class.name()), Ink::Bad),
-            Known::Retry { class, attempt, message, .. } => {
-                let attempt = attempt.map_or_else(String::new, |attempt| format!(" (try {attempt})"));
-                let message = message.map_or_else(String::new, |message| format!(": {message}"));
-                (format!("the agent tries again after {}{attempt}{message}", class.name()), Ink::Warn)
-            }
-            Known::Permission { tool, message, .. } => {
-                let message = message.map_or_else(String::new, |message| format!(": {message}"));
-                (format!("tool `{tool}` was not permitted{message}"), Ink::Warn)
-            }
-            Known::ParseError { message, .. } => (format!("broken RTF1 line: {message}"), Ink::Warn),
-            Known::Warning { message } => (message, Ink::Warn),
-            Known::Dialect { from, to } => (format!("expected {from}, but the output is {to}: switched"), Ink::Warn),
+            other => match words::meta(other) {
+                Some(worded) => worded,
+                None => return Ok(()),
+            },
         };
-        self.end_speech()?;
+        self.end_message()?;
         self.system(&text, ink)
     }
 
@@ -265,17 +257,17 @@ impl<W: Write> LineView<W> {
 
     /// The lines that change: tools that run, and what is under way.
     fn live(&self) -> Vec<String> {
-        let glyphs = &self.paper.looks.glyphs;
+        let glyphs = &self.output.appearance.glyphs;
         let mut lines = Vec::new();
         if !self.own_display && !self.is_quiet() {
             let running: Vec<_> = self.gathered.calls.running().collect();
             let newest = &running[running.len().saturating_sub(RUNNING_TOOLS)..];
-            let (tag, room) = (Tag::Tool.name(), self.paper.live_room());
+            let (tag, room) = (Tag::Tool.name(), self.output.live_room());
             lines.extend(
                 newest.iter().map(|call| format!("{tag:>7} {} {}", glyphs.gutter, action(call, 0, glyphs, room).0)),
             );
         }
-        lines.extend(self.status.line(&glyphs.between(), self.keyboard).map(|line| harmless(&line)));
+        lines.extend(self.status.line(&glyphs.between(), self.keys_go_to).map(|line| harmless(&line)));
         lines
     }
 }
@@ -294,8 +286,8 @@ impl<W: Write + Send> View for LineView<W> {
             Body::Agent { event, .. } => self.event(event),
             Body::Loop(fact) => self.fact(fact, record.at),
             Body::Unknown { kind, .. } => {
-                self.end_speech()?;
-                self.system(&format!("a record `{kind}` of a newer ralph, which this one does not know"), Ink::Warn)
+                self.end_message()?;
+                self.system(&words::unknown(kind), Ink::Warn)
             }
         }
     }
@@ -306,27 +298,27 @@ impl<W: Write + Send> View for LineView<W> {
         }
         self.hurry()?;
         self.show_started()?;
-        if self.paper.looks.motion == Motion::Append {
-            let between = self.paper.looks.glyphs.between();
-            if let Some(line) = self.status.heartbeat(&between).filter(|_| !self.paper.looks.detail.is_quiet()) {
+        if self.output.appearance.motion == Motion::Append {
+            let between = self.output.appearance.glyphs.between();
+            if let Some(line) = self.status.heartbeat(&between).filter(|_| !self.output.appearance.detail.is_quiet()) {
                 self.system(&line, Ink::Dim)?;
             }
         }
-        self.paper.measure();
+        self.output.measure();
         self.flush()
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let live = if self.terminal == Owner::Agent { Vec::new() } else { self.live() };
-        self.paper.draw(&live)?;
-        self.paper.flush()
+        self.output.draw(&live)?;
+        self.output.flush()
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.end_speech()?;
-        self.paper.draw(&[])?;
+        self.end_message()?;
+        self.output.draw(&[])?;
         self.restore_title()?;
-        self.paper.flush()
+        self.output.flush()
     }
 }
 

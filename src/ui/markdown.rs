@@ -19,12 +19,12 @@ const LONGEST: usize = 4096;
 #[derive(Debug)]
 pub struct Markdown {
     glyphs: Glyphs,
-    state: State,
+    state: BlockState,
     diff: Diff,
 }
 
 #[derive(Debug)]
-enum State {
+enum BlockState {
     Text,
     /// Code, until this sign comes again so many times.
     Fence {
@@ -47,12 +47,12 @@ enum Content {
 impl Markdown {
     /// At the beginning of a text.
     pub fn new(glyphs: Glyphs) -> Self {
-        Self { glyphs, state: State::Text, diff: Diff::default() }
+        Self { glyphs, state: BlockState::Text, diff: Diff::default() }
     }
 
     /// True for a line that is shown as it is: nothing in it, or before it, gives it a meaning.
     pub fn is_plain(&self, line: &str) -> bool {
-        if !matches!(self.state, State::Text) || self.diff == Diff::Inside {
+        if !matches!(self.state, BlockState::Text) || self.diff == Diff::Inside {
             return false;
         }
         let mut bytes = line.bytes();
@@ -70,36 +70,36 @@ impl Markdown {
         let line = safe(line);
         let trimmed = line.trim_start();
         match &mut self.state {
-            State::Fence { sign, length, content } => {
+            BlockState::Fence { sign, length, content } => {
                 let ink = match content {
                     Content::Code => Ink::Code,
                     Content::Difference => diff::ink(&line).unwrap_or(Ink::None),
                 };
                 if closes(trimmed, *sign, *length) {
-                    self.state = State::Text;
+                    self.state = BlockState::Text;
                 } else {
                     out.push(code(&self.glyphs, &line, ink));
                 }
                 return;
             }
-            State::Heading(heading) => {
+            BlockState::Heading(heading) => {
                 if is_delimiter(trimmed) {
-                    self.state = State::Table(Table::new(heading, trimmed));
+                    self.state = BlockState::Table(Table::new(heading, trimmed));
                     return;
                 }
                 self.end(columns, out);
             }
-            State::Table(table) => {
+            BlockState::Table(table) => {
                 if is_row(trimmed) {
                     table.row(trimmed, columns, &self.glyphs, out);
                     return;
                 }
                 self.end(columns, out);
             }
-            State::Text => {}
+            BlockState::Text => {}
         }
         if is_row(trimmed) && line.len() <= LONGEST {
-            self.state = State::Heading(line.into_owned());
+            self.state = BlockState::Heading(line.into_owned());
             return;
         }
         if let Some((sign, length, label)) = opens(trimmed) {
@@ -107,7 +107,7 @@ impl Markdown {
             if !label.is_empty() {
                 out.push(code(&self.glyphs, label, Ink::Dim));
             }
-            self.state = State::Fence { sign, length, content };
+            self.state = BlockState::Fence { sign, length, content };
             return;
         }
         if let Some(ink) = self.diff.line(&line) {
@@ -120,18 +120,18 @@ impl Markdown {
     /// Gives what is held, because somebody waits; more of the same may come.
     pub fn pause(&mut self, columns: usize, out: &mut Vec<Styled>) {
         match &mut self.state {
-            State::Table(table) => table.give(columns, &self.glyphs, out),
-            State::Heading(_) => self.end(columns, out),
-            State::Text | State::Fence { .. } => {}
+            BlockState::Table(table) => table.give(columns, &self.glyphs, out),
+            BlockState::Heading(_) => self.end(columns, out),
+            BlockState::Text | BlockState::Fence { .. } => {}
         }
     }
 
     /// The text is over: gives what is held.
     pub fn end(&mut self, columns: usize, out: &mut Vec<Styled>) {
-        match std::mem::replace(&mut self.state, State::Text) {
-            State::Heading(line) => out.push(inline::styled(&line, Ink::None)),
-            State::Table(mut table) => table.give(columns, &self.glyphs, out),
-            State::Text | State::Fence { .. } => {}
+        match std::mem::replace(&mut self.state, BlockState::Text) {
+            BlockState::Heading(line) => out.push(inline::styled(&line, Ink::None)),
+            BlockState::Table(mut table) => table.give(columns, &self.glyphs, out),
+            BlockState::Text | BlockState::Fence { .. } => {}
         }
     }
 

@@ -1,17 +1,18 @@
 //! What people look at. Views see journal records and nothing else; they never slow the agent and never
 //! decide anything. Agent output never reaches a terminal unescaped.
 
+mod appearance;
 mod callouts;
 mod change;
 mod diff;
-mod feed;
 pub mod figures;
 pub mod history;
 mod json;
 mod line;
-mod looks;
 mod markdown;
+pub mod out;
 mod page;
+mod show;
 mod spans;
 mod style;
 mod styled;
@@ -19,14 +20,15 @@ pub mod table;
 mod text;
 mod tools;
 pub mod tui;
+mod words;
 
 use std::io;
 
-pub use feed::{Feed, Shown};
+pub use appearance::{Alert, Appearance, Channel, Columns, Detail, KeysGoTo, Letters, Motion, Place, Volume};
 pub use json::{JsonView, pretty};
 pub use line::LineView;
-pub use looks::{Alert, Channel, Columns, Detail, Keyboard, Letters, Looks, Motion, Place, Volume};
 pub use page::{Differences, PageView};
+pub use show::show;
 pub use spans::SpanView;
 pub use style::{Glyphs, Palette};
 pub use text::{harmless, wrap};

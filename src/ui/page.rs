@@ -3,12 +3,15 @@
 
 use std::io::{self, Write};
 
-use super::history::{Standing, Told, local};
+use jiff::Timestamp;
+
+use super::history::{Told, local};
+use super::style::Ink;
 use super::text::{cut, harmless};
-use super::{View, callouts, figures};
+use super::words::{self, Phrase};
+use super::{View, figures};
 use crate::event::{Event, Known, Status, Tag};
 use crate::journal::{Body, Fact, Receipt, Record};
-use crate::signals::Signal;
 
 /// Nothing may be loaded and nothing may run, whatever is in the page.
 const HEAD: &str = r#"<!doctype html>
@@ -56,7 +59,7 @@ impl<W: Write> PageView<W> {
             "{HEAD}<title>{}</title></head><body>\n<h1>{} · <span class=\"{}\">{}</span></h1>\n",
             text(&title),
             text(&title),
-            class(*standing),
+            class(standing.ink()),
             standing.name()
         )?;
         let mut facts = vec![
@@ -65,8 +68,8 @@ impl<W: Write> PageView<W> {
             ("prompt", format!("{} ({})", cut(words, 300), summary.prompt)),
             ("command", summary.command.join(" ")),
             ("directory", summary.workspace.clone()),
-            ("iterations", summary.receipts().count().to_string()),
-            ("time", figures::duration(summary.duration_ms())),
+            ("iterations", summary.count().to_string()),
+            ("time", figures::duration(told.duration_ms())),
         ];
         let usage = figures::usage(&summary.usage()).join(" · ");
         if !usage.is_empty() {
@@ -83,7 +86,7 @@ impl<W: Write> PageView<W> {
             let (class, share, time) = match &played.receipt {
                 Some(receipt) => {
                     let share = (receipt.duration_ms * 100 / longest).max(1);
-                    (if receipt.success { "" } else { "bad" }, share, figures::duration(receipt.duration_ms))
+                    (if receipt.failed() { "bad" } else { "" }, share, figures::duration(receipt.duration_ms))
                 }
                 None => ("warn", 1, "not finished".to_owned()),
             };
@@ -159,26 +162,19 @@ impl<W: Write> PageView<W> {
             }
             Event::Usage { .. } => Ok(()),
             Event::Meta { meta } => match meta.known() {
-                Some(Known::Error { class, message, .. }) => {
-                    self.row("SYS", "bad", &format!("{}: {message}", class.name()))
-                }
-                Some(Known::Warning { message }) => self.row("SYS", "warn", &message),
-                Some(Known::Permission { tool, .. }) => {
-                    self.row("SYS", "warn", &format!("tool {tool} was not permitted"))
+                Some(known @ (Known::Error { .. } | Known::Warning { .. } | Known::Permission { .. })) => {
+                    words::meta(known).map_or(Ok(()), |(text, ink)| self.row("SYS", class(ink), &text))
                 }
                 _ => Ok(()),
             },
         }
     }
 
-    fn fact(&mut self, fact: &Fact) -> io::Result<()> {
+    fn fact(&mut self, fact: &Fact, at: Timestamp) -> io::Result<()> {
         self.close()?;
         match fact {
             Fact::IterationStart { iteration, of, .. } => {
                 writeln!(self.out, "<h2 id=\"i{iteration}\">Iteration {iteration} of {of}</h2>")
-            }
-            Fact::Signal { signal: Signal::NearMiss { marker, reason, .. }, .. } => {
-                self.row("SYS", "warn", &format!("{marker} does not count: {reason}"))
             }
             Fact::Verification { checks, .. } => checks.iter().try_for_each(|check| {
                 let class = if check.passed { "good" } else { "bad" };
@@ -186,17 +182,16 @@ impl<W: Write> PageView<W> {
                 if check.tail.is_empty() { Ok(()) } else { self.folded("output", &check.tail) }
             }),
             Fact::IterationEnd { receipt } => self.receipt(receipt),
-            Fact::Decision { verdict, reason, .. } => self.row("NEXT", "", &format!("{verdict}: {reason}")),
-            Fact::Interrupt { unix_signal, action } => self.row("SYS", "warn", &format!("{unix_signal}: {action}")),
-            Fact::Notice { message } => self.row("SYS", "warn", message),
-            _ => Ok(()),
+            other => match words::fact(other, at) {
+                Some(Phrase { tag, ink, text }) => self.row(tag, class(ink), &text),
+                None => Ok(()),
+            },
         }
     }
 
     fn receipt(&mut self, receipt: &Receipt) -> io::Result<()> {
-        let mut parts = vec![callouts::outcome(receipt), figures::duration(receipt.duration_ms)];
-        parts.extend(figures::usage(&receipt.usage));
-        self.row("RESULT", if receipt.success { "good" } else { "bad" }, &parts.join(" · "))?;
+        let (parts, ink) = words::report(receipt);
+        self.row("RESULT", class(ink), &parts.join(" · "))?;
         if !receipt.commits.is_empty() {
             self.folded(&figures::plural(receipt.commits.len() as u64, "commit"), &receipt.commits.join("\n"))?;
         }
@@ -238,8 +233,8 @@ impl<W: Write + Send> View for PageView<W> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
         match &record.body {
             Body::Agent { event, .. } => self.event(event),
-            Body::Loop(fact) => self.fact(fact),
-            Body::Unknown { kind, .. } => self.row("SYS", "warn", &format!("a record {kind} of a newer ralph")),
+            Body::Loop(fact) => self.fact(fact, record.at),
+            Body::Unknown { kind, .. } => self.row("SYS", "warn", &words::unknown(kind)),
         }
     }
 
@@ -248,11 +243,12 @@ impl<W: Write + Send> View for PageView<W> {
     }
 }
 
-const fn class(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Ended(crate::journal::Outcome::Complete) => "good",
-        Standing::Ended(crate::journal::Outcome::Failed | crate::journal::Outcome::AgentUnusable) => "bad",
-        _ => "warn",
+const fn class(ink: Ink) -> &'static str {
+    match ink {
+        Ink::Good => "good",
+        Ink::Bad => "bad",
+        Ink::Warn | Ink::Agent => "warn",
+        _ => "",
     }
 }
 

@@ -22,12 +22,12 @@ pub struct SpanView<W> {
     agent: String,
     /// The run's own span, once it is over.
     ended: Option<Outcome>,
-    iteration: Option<Open>,
+    iteration: Option<OpenIteration>,
     tools: Vec<Tool>,
     spans: Vec<Value>,
 }
 
-struct Open {
+struct OpenIteration {
     id: u64,
     number: u32,
     started: Timestamp,
@@ -105,7 +105,7 @@ impl<W: Write> SpanView<W> {
     }
 
     fn close_iteration(&mut self, receipt: Option<&Receipt>) {
-        let Some(Open { id, number, started }) = self.iteration.take() else { return };
+        let Some(OpenIteration { id, number, started }) = self.iteration.take() else { return };
         let ended = self.newest.unwrap_or(started);
         for tool in std::mem::take(&mut self.tools) {
             self.tool(id, &tool, ended, Status::Unknown);
@@ -130,7 +130,7 @@ impl<W: Write> SpanView<W> {
         }
         let name = format!("invoke_agent {}", self.agent);
         let span = Span { number: id, parent: Some(0), name: &name, started, ended, attributes };
-        let span = self.write(&span, receipt.is_none_or(|receipt| !receipt.success));
+        let span = self.write(&span, receipt.is_none_or(|receipt| !receipt.success()));
         self.spans.push(span);
     }
 
@@ -169,7 +169,7 @@ impl<W: Write + Send> View for SpanView<W> {
             }
             Body::Loop(Fact::IterationStart { iteration, .. }) => {
                 self.close_iteration(None);
-                self.iteration = Some(Open { id: record.seq, number: *iteration, started: record.at });
+                self.iteration = Some(OpenIteration { id: record.seq, number: *iteration, started: record.at });
             }
             Body::Loop(Fact::IterationEnd { receipt }) => self.close_iteration(Some(receipt)),
             Body::Loop(Fact::RunEnd { outcome, .. }) => self.ended = Some(*outcome),

@@ -162,7 +162,7 @@ impl Glyphs {
         more: "...",
     };
 
-    /// For ears: words instead of signs.
+    /// For inputs: words instead of signs.
     pub const WORDS: Self = Self {
         gutter: ":",
         callout: ":",

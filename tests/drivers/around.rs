@@ -8,8 +8,24 @@ use super::{DONE, with_codex, with_minimal};
 #[test]
 fn a_dry_run_shows_the_command_that_the_hooks_build() {
     let ran = with_codex(1).args(&["--dry-run"]).run().exits(0);
-    let ran = ran.shows("codex exec --json --sandbox workspace-write").shows("Do the work.");
+    let ran = ran.shows("not examined: `ralph doctor --plugins` runs its checks").shows("the driver contract");
     assert_eq!(ran.calls(), 0, "nothing is started");
+    // Who has run it here may see what it builds, until it changes.
+    let ran = with_codex(1).run().complete();
+    let calls = ran.calls();
+    let dry = |ran: &super::support::Ran| {
+        let said =
+            ran.test.tool().args(["run", "Do the work.", "--agent", "driver:codex", "--dry-run"]).output().unwrap();
+        String::from_utf8(said.stdout).unwrap()
+    };
+    let shown = dry(&ran);
+    assert!(shown.contains("codex exec --json --sandbox workspace-write") && shown.contains("Do the work."), "{shown}");
+    assert_eq!(ran.calls(), calls, "nothing is started");
+    let path = ran.test.workspace().join(".ralph/drivers/codex.sh");
+    let changed = std::fs::read_to_string(&path).unwrap() + "\ntouch pwned\n";
+    std::fs::write(&path, changed).unwrap();
+    assert!(dry(&ran).contains("not examined"));
+    assert!(!ran.test.workspace().join("pwned").exists());
 }
 
 #[test]
@@ -18,18 +34,18 @@ fn a_person_at_a_terminal_is_asked_once_and_again_when_the_file_changes() {
     let state = test.workspace().join("state");
     let test = test.env("XDG_STATE_HOME", state.to_str().unwrap()).env("HOME", state.to_str().unwrap());
     let mut terminal = test.on_terminal(24, 100);
-    terminal.until("Run it? [y/N]");
+    terminal.until("Run all of it as you? [y/N]");
     terminal.types("y\n");
     let (ran, _) = terminal.wait();
     let test = ran.complete().test;
     let (ran, screen) = test.on_terminal(24, 100).wait();
-    assert!(!screen.contains("Run it?"), "it is remembered:\n{screen}");
+    assert!(!screen.contains("[y/N]"), "it is remembered:\n{screen}");
     let test = ran.complete().test;
     let path = test.workspace().join("drivers/minimal.sh");
     let changed = std::fs::read_to_string(&path).unwrap() + "\n# changed\n";
     std::fs::write(&path, changed).unwrap();
     let mut terminal = test.on_terminal(24, 100);
-    terminal.until("has changed since it was allowed");
+    terminal.until("changed: driver `drivers/minimal.sh`");
     terminal.types("n\n");
     terminal.wait().0.exits(2);
 }
@@ -62,7 +78,7 @@ fn the_configuration_of_its_loop_becomes_a_file_of_ralphs() {
 
 #[test]
 fn the_bridge_says_nothing_that_bash_3_does_not_know() {
-    let source = include_str!("../../src/agent/bridge/bridge.sh");
+    let source = include_str!("../../src/plugin/bash/bridge.sh");
     let code: String = source.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
     for newer in [
         "mapfile",

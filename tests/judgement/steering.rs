@@ -11,10 +11,10 @@ fn a_person_can_speak_to_the_loop_from_elsewhere() {
         Script::new().iteration(says("One.").sleeps(1500)).iteration(says("Two.").sleeps(1500)).iteration(says(DONE));
     let running = Test::new().agent(script).start();
     running.until("it runs", |running| running.journal().contains("iteration_start"));
-    assert!(running.tells(&["hint", "look", "at x.rs"]).contains("the agent hears it in the next iteration"));
+    assert!(running.tells(&["hint", "look", "at x.rs"]).contains("the next iteration gets your hint"));
     running.until("the second begins", |running| running.recorded().len() == 2);
     running.tells(&["pause"]);
-    running.until("it is paused", |running| running.journal().contains("paused; `ralph continue` goes on"));
+    running.until("it is paused", |running| running.journal().contains("\"paused\""));
     running.tells(&["continue"]);
     let ran = running.wait().complete().after_iterations(3);
     assert!(ran.heard(1).contains("a person says: look at x.rs"), "{}", ran.heard(1));
@@ -39,7 +39,7 @@ fn a_run_that_was_stopped_in_a_pause_goes_on() {
     let running = Test::new().agent(script).start();
     running.until("it runs", |running| running.journal().contains("iteration_start"));
     running.tells(&["pause"]);
-    running.until("it is paused", |running| running.journal().contains("paused;"));
+    running.until("it is paused", |running| running.journal().contains("\"paused\""));
     running.tells(&["stop"]);
     let ran = running.wait().exits(130);
     let output = ran.test.tool().arg("resume").output().unwrap();
@@ -66,7 +66,7 @@ fn a_stop_is_not_forgotten_in_a_wait_and_a_hint_not_in_a_try_that_does_not_count
 
 #[test]
 fn an_absurd_wait_is_no_panic() {
-    let agent = silent().complains("429 rate limit exceeded, retry after 999999999999999 seconds").exits(1);
+    let agent = silent().complains("Error: 429 rate limit exceeded, retry after 999999999999999 seconds").exits(1);
     Test::new().agent(agent).run().exits(7);
 }
 

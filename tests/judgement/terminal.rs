@@ -8,7 +8,7 @@ use super::support::Test;
 #[test]
 fn a_key_ends_a_wait_and_the_terminal_is_as_it_was() {
     let mut terminal = Test::new().agent(limited_once()).on_terminal(24, 80);
-    terminal.until("r tries now");
+    terminal.until("r retry now");
     terminal.running.until("keys come one by one", |_| !terminal.is_as_before());
     terminal.types("xr");
     terminal.until("complete");
@@ -29,7 +29,7 @@ fn limited_once() -> Script {
 fn a_key_that_does_not_work_is_not_offered() {
     let terminal = Test::new().agent(limited_once()).in_shell("\"$@\" </dev/null", 24, 80);
     terminal.until("waiting, ");
-    assert!(!terminal.screen().contains("tries now"), "{}", terminal.screen());
+    assert!(!terminal.screen().contains("retry now"), "{}", terminal.screen());
     terminal.running.tells(&["retry"]);
     terminal.wait().0.complete();
 }
@@ -44,13 +44,13 @@ fn in_the_background_no_line_is_drawn_over_and_in_the_foreground_keys_work_again
     // Longer than a view takes for its next look at the clock.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     let quiet = terminal.screen();
-    assert!(!quiet.contains("left") && !quiet.contains("tries now"), "{quiet}");
+    assert!(!quiet.contains("left") && !quiet.contains("retry now"), "{quiet}");
     std::fs::write(workspace.join("shown"), "").unwrap();
     terminal.until("the shell is here");
     std::thread::sleep(std::time::Duration::from_millis(1500));
     assert!(terminal.screen().trim_end().ends_with("the shell is here"), "{}", terminal.screen());
     std::fs::write(workspace.join("forward"), "").unwrap();
-    terminal.until("r tries now");
+    terminal.until("r retry now");
     terminal.running.until("keys come one by one", |_| !terminal.is_as_before());
     terminal.types("r");
     terminal.until("complete");
@@ -63,7 +63,7 @@ fn in_the_background_no_line_is_drawn_over_and_in_the_foreground_keys_work_again
 fn a_wait_gives_the_terminal_back_when_it_is_interrupted() {
     let limited = silent().complains("Error: 429 Too Many Requests").exits(1);
     let mut terminal = Test::new().agent(limited).on_terminal(24, 80);
-    terminal.until("r tries now");
+    terminal.until("r retry now");
     terminal.types("\u{3}");
     terminal.until("interrupted");
     terminal.running.until("it has ended", |_| terminal.is_as_before());

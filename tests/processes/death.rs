@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ralph::process::{MARK, Output, PrivateFile, RUN_ID, protect, start, strays};
+use ralph::process::{MARK, Output, PrivateFile, RUN_ID, capture, protect, start, strays};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::{eventually, patient, pids, real_time, runs, shell, watch};
@@ -26,6 +26,9 @@ fn host() {
                 .map(|directory| PrivateFile::new(Path::new(&directory), b"prompt").unwrap()),
         );
         agent.env.remove.push("TEST_HOST_*".into());
+        if std::env::var_os("TEST_HOST_SMALL").is_some() {
+            return drop(capture(agent, Duration::from_secs(60), 1024).await.unwrap());
+        }
         let mut process = start(agent, patient()).unwrap();
         loop {
             match process.next().await {
@@ -39,13 +42,13 @@ fn host() {
 }
 
 /// Starts a host and waits until its agent has written down `count` numbers of processes.
-fn start_host(script: &str, file: &Path, count: usize) -> Child {
+pub fn start_host(script: &str, file: &Path, count: usize) -> Child {
     let host = host_command(script).spawn().unwrap();
     assert!(eventually(Duration::from_secs(20), || pids(file).len() == count), "{:?}", pids(file));
     host
 }
 
-fn host_command(script: &str) -> Command {
+pub fn host_command(script: &str) -> Command {
     fake_terminal::hear_signals();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "death::host", "--ignored", "--nocapture"]);
@@ -54,7 +57,7 @@ fn host_command(script: &str) -> Command {
 }
 
 /// The guardian of a host, found by its arguments.
-fn guardian_of(host: u32) -> Option<u32> {
+pub fn guardian_of(host: u32) -> Option<u32> {
     let wanted = format!("ralph\0guard-agents-of\0{host}\0");
     std::fs::read_dir("/proc")
         .unwrap()
@@ -62,7 +65,7 @@ fn guardian_of(host: u32) -> Option<u32> {
         .find(|pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == wanted.as_bytes()))
 }
 
-fn signal(pid: u32, signal: Signal) {
+pub fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 

@@ -156,15 +156,21 @@ impl Test {
                 command.env_remove(&name);
             }
         }
-        command.current_dir(self.workspace());
+        command.current_dir(self.workspace()).env("RALPH_STATE_DIR", self.state()).env_remove("XDG_RUNTIME_DIR");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
+    }
+
+    /// Where its runs are kept.
+    pub fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
     }
 
     /// Runs `ralph agents` with these arguments in the working directory.
     pub fn ralph_agents(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
         command.current_dir(self.workspace()).arg("agents").args(args).stdin(Stdio::null());
+        command.env("RALPH_STATE_DIR", self.state());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.output().unwrap()
     }
@@ -377,9 +383,14 @@ pub fn git(directory: &Path, args: &[&str]) {
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// The records of a working directory, in the state directory beside it.
+pub fn store(workspace: &Path) -> ralph::journal::Store {
+    ralph::journal::State::at(workspace.parent().unwrap().join("state")).store(workspace)
+}
+
 /// The newest run of a working directory.
 pub fn run_directory(workspace: &Path) -> Option<PathBuf> {
-    let runs = std::fs::read_dir(workspace.join(".ralph/runs")).ok()?;
+    let runs = std::fs::read_dir(store(workspace).path().join("runs")).ok()?;
     runs.map(|entry| entry.unwrap().path()).max()
 }
 

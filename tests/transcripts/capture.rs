@@ -1,7 +1,9 @@
 //! One captured run of an agent: its output, how it ended, and the events that its adapter makes of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use ralph::event::{Event, Known, Status, Tag, Usage};
 use ralph::process::{Exit, Lines};
@@ -17,6 +19,10 @@ pub struct Capture {
     stem: PathBuf,
     pub meta: Value,
 }
+
+/// Files that have the same bytes as another one, which is kept.
+static SAME: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| serde_json::from_str(&fs::read_to_string(root().join("same.json")).unwrap()).unwrap());
 
 /// All captures, in order.
 pub fn all() -> Vec<Capture> {
@@ -73,11 +79,16 @@ impl Capture {
         self.name.rsplit_once('.').is_some_and(|(_, format)| format.starts_with("text"))
     }
 
-    /// One of the two streams; none was kept where it was empty.
+    /// One of the two streams; none was kept where it was empty. Captures with the same bytes share one file: `same.json`.
     pub fn stream(&self, ending: &str) -> Vec<u8> {
         let mut path = self.stem.clone().into_os_string();
         path.push(ending);
-        fs::read(path).unwrap_or_default()
+        let path = PathBuf::from(path);
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
+        match SAME.get(name) {
+            Some(other) => fs::read(root().join(other)).unwrap(),
+            None => fs::read(path).unwrap_or_default(),
+        }
     }
 
     /// How the process ended.

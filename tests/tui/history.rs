@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ralph::event::{Event, Stream, Usage};
-use ralph::journal::{Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, RunDirectory, Topic};
+use ralph::event::{Event, Stream, Topic, Usage};
+use ralph::journal::{Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, RunDirectory, State, Store};
 
 pub const ID: &str = "20261115-201500-test";
 
@@ -23,7 +23,8 @@ pub struct History {
 impl History {
     pub fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let run = run_of(directory.path());
+        std::fs::create_dir(directory.path().join("work")).unwrap();
+        let run = run_of(&directory.path().join("work"));
         std::fs::create_dir_all(run.raw()).unwrap();
         let out = BufWriter::with_capacity(1 << 20, File::create(run.journal()).unwrap());
         let at = "2026-11-15T20:15:00Z".parse().unwrap();
@@ -46,11 +47,11 @@ impl History {
     }
 
     pub fn run(&self) -> RunDirectory {
-        run_of(self.directory.path())
+        run_of(&self.workspace())
     }
 
-    pub fn workspace(&self) -> &Path {
-        self.directory.path()
+    pub fn workspace(&self) -> PathBuf {
+        self.directory.path().join("work")
     }
 
     /// The time of the newest record.
@@ -142,14 +143,19 @@ impl History {
 }
 
 pub fn run_of(workspace: &Path) -> RunDirectory {
-    let path: PathBuf = workspace.join(".ralph/runs").join(ID);
-    RunDirectory { id: ID.into(), path }
+    let store = store_of(workspace);
+    store.create().unwrap();
+    RunDirectory { id: ID.into(), path: store.path().join("runs").join(ID) }
+}
+
+/// The records of a working directory are in a state directory beside it.
+pub fn store_of(workspace: &Path) -> Store {
+    State::at(workspace.parent().unwrap().join("state")).store(workspace)
 }
 
 pub fn receipt(iteration: u32) -> Receipt {
     Receipt {
         iteration,
-        success: true,
         ended: "exit code 0".into(),
         duration_ms: 1_000 + 700 * u64::from(iteration % 7),
         usage: Usage {

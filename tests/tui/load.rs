@@ -7,15 +7,15 @@ use jiff::Timestamp;
 use ralph::event::{Event, Stream, Tag};
 use ralph::journal::{Body, Holder, Lock, Outcome, Record};
 
-use super::history::{History, ID, rich};
+use super::history::{History, ID, rich, store_of};
 use super::pty::Screen;
 use super::restore::ralph;
 
 /// Makes the run look alive as long as it is held.
 fn alive(history: &History) -> Lock {
-    let mut lock = Lock::take(&history.workspace().join(".ralph/lock")).unwrap();
+    let lock = Lock::take(&store_of(&history.workspace())).unwrap();
     let (run, agent) = (ID.into(), "demo".into());
-    lock.sign(&Holder { pid: std::process::id(), run, agent, since: Timestamp::now() }).unwrap();
+    lock.sign(&Holder { pid: std::process::id(), run, agent, since: Timestamp::now(), control: None }).unwrap();
     lock
 }
 

@@ -4,8 +4,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
+use ralph::control::Order;
 use ralph::journal::{Outcome, Receipt};
-use ralph::ui::tui::{Hands, Options, Order, Owner, Remote, show};
+use ralph::ui::tui::{Actions, Options, Owner, Remote, show};
 use ralph::ui::{Glyphs, Palette};
 use rustix::process::Signal;
 
@@ -17,7 +18,7 @@ pub fn ralph(history: &History, args: &[&str]) -> Command {
     for name in ["NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "COLUMNS"] {
         command.env_remove(name);
     }
-    command.args(args).current_dir(history.workspace());
+    command.args(args).current_dir(history.workspace()).env("RALPH_STATE_DIR", history.directory.path().join("state"));
     command
 }
 
@@ -40,22 +41,23 @@ fn leaving_gives_the_terminal_back() {
 
 #[test]
 fn unix_signals_end_it_and_the_terminal_is_as_it_was() {
-    for (signal, number) in [(Signal::TERM, libc::SIGTERM), (Signal::HUP, libc::SIGHUP), (Signal::INT, libc::SIGINT)] {
+    let signals = [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR2, Signal::ALARM, Signal::XFSZ];
+    for signal in signals {
         let mut history = rich();
         history.flush();
         let screen = Screen::start(ralph(&history, &["tui"]), 80, 24);
         screen.shows("report 3");
         screen.signal(signal);
         let (status, _) = screen.ends();
-        assert_eq!(status.signal(), Some(number), "{status:?}");
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
     }
 }
 
-/// Hands that a hint makes panic.
+/// An order makes it panic.
 struct Clumsy;
 
-impl Hands for Clumsy {
-    fn tell(&mut self, _: Order) -> Result<String, String> {
+impl Actions for Clumsy {
+    fn order(&mut self, _: &Order) -> Result<(), String> {
         panic!("dropped it")
     }
 
@@ -80,8 +82,8 @@ const WORKSPACE: &str = "RALPH_TEST_PANIC_IN";
 fn panics_in_a_terminal() {
     let Some(workspace) = std::env::var_os(WORKSPACE) else { return };
     let directory = run_of(workspace.as_ref());
-    let (palette, glyphs, hands) = (Palette::Colour, Glyphs::UNICODE, Box::new(Clumsy));
-    let options = Options { directory, palette, glyphs, owner: Owner::Another, hands };
+    let (palette, glyphs, actions) = (Palette::Colour, Glyphs::UNICODE, Box::new(Clumsy));
+    let options = Options { directory, palette, glyphs, owner: Owner::Another, actions };
     show(options, &Remote::default()).unwrap();
 }
 

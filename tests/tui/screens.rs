@@ -5,8 +5,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use crossterm::event::{Event as Came, KeyCode, KeyEvent};
 use jiff::Timestamp;
+use ralph::control::Order;
 use ralph::journal::Outcome;
-use ralph::ui::tui::{Hands, KEYS, Mark, Options, Order, Owner, Signs, Still};
+use ralph::ui::tui::{Actions, KEYS, Mark, Offscreen, Options, Owner, Signs};
 use ralph::ui::{Glyphs, Palette};
 
 use super::capture::{Capture, all};
@@ -17,8 +18,8 @@ const SIZES: [(u16, u16); 3] = [(40, 12), (80, 24), (200, 60)];
 /// Somebody who does nothing.
 pub struct Idle;
 
-impl Hands for Idle {
-    fn tell(&mut self, _: Order) -> Result<String, String> {
+impl Actions for Idle {
+    fn order(&mut self, _: &Order) -> Result<(), String> {
         Err("nobody listens".into())
     }
 
@@ -38,14 +39,14 @@ impl Hands for Idle {
     }
 }
 
-pub fn still(history: &mut History, (columns, rows): (u16, u16), palette: Palette, glyphs: Glyphs) -> Still {
+pub fn offscreen(history: &mut History, (columns, rows): (u16, u16), palette: Palette, glyphs: Glyphs) -> Offscreen {
     history.flush();
-    let options = Options { directory: history.run(), palette, glyphs, owner: Owner::Another, hands: Box::new(Idle) };
+    let options = Options { directory: history.run(), palette, glyphs, owner: Owner::Another, actions: Box::new(Idle) };
     let now: Timestamp = history.now();
-    Still::new(options, columns, rows, now)
+    Offscreen::new(options, columns, rows, now)
 }
 
-pub fn press(still: &mut Still, keys: &str) {
+pub fn press(offscreen: &mut Offscreen, keys: &str) {
     for key in keys.chars() {
         let code = match key {
             '\n' => KeyCode::Enter,
@@ -53,16 +54,16 @@ pub fn press(still: &mut Still, keys: &str) {
             '\u{1b}' => KeyCode::Esc,
             letter => KeyCode::Char(letter),
         };
-        still.event(Came::Key(KeyEvent::from(code)));
+        offscreen.event(Came::Key(KeyEvent::from(code)));
     }
 }
 
 fn pictures(history: &mut History, keys: &str) -> String {
     let mut text = String::new();
     for size in SIZES {
-        let mut still = still(history, size, Palette::Colour, Glyphs::UNICODE);
-        press(&mut still, keys);
-        let _ = writeln!(text, "{}x{}\n{}", size.0, size.1, still.text());
+        let mut offscreen = offscreen(history, size, Palette::Colour, Glyphs::UNICODE);
+        press(&mut offscreen, keys);
+        let _ = writeln!(text, "{}x{}\n{}", size.0, size.1, offscreen.text());
     }
     text
 }
@@ -125,11 +126,11 @@ fn ascii_stays_ascii_and_no_colour_is_none() {
     let mut history = rich();
     history.over(Outcome::Complete, None);
     for keys in ["1o", "2", "3", "4", "5", "6", "7", "8", "?", "\t"] {
-        let mut still = still(&mut history, (120, 40), Palette::Plain, Glyphs::ASCII);
-        press(&mut still, keys);
-        let text = still.text();
+        let mut offscreen = offscreen(&mut history, (120, 40), Palette::Plain, Glyphs::ASCII);
+        press(&mut offscreen, keys);
+        let text = offscreen.text();
         assert!(text.is_ascii(), "{keys}: {text}");
-        let coloured = still.draw().content.iter().find(|cell| {
+        let coloured = offscreen.draw().content.iter().find(|cell| {
             use ratatui_core::style::Color::Reset;
             (cell.fg, cell.bg) != (Reset, Reset)
         });
@@ -141,58 +142,58 @@ fn ascii_stays_ascii_and_no_colour_is_none() {
 fn any_size_can_be_drawn() {
     let mut history = rich();
     history.over(Outcome::Human, Some("Which colour?"));
-    let mut still = still(&mut history, (80, 24), Palette::Colour, Glyphs::UNICODE);
+    let mut offscreen = offscreen(&mut history, (80, 24), Palette::Colour, Glyphs::UNICODE);
     for columns in (1..=40).chain([71, 72, 73, 80, 129, 130, 131, 200, 300]) {
         for rows in [1, 2, 3, 5, 12, 24, 100] {
-            still.resize(columns, rows);
+            offscreen.resize(columns, rows);
             for keys in ["1", "3", "4", "6", "8", "?", "\u{1b}\t", "\t/x", "\u{1b}"] {
-                press(&mut still, keys);
+                press(&mut offscreen, keys);
             }
         }
     }
-    still.resize(80, 24);
-    assert!(still.text().contains("needs a human"), "{}", still.text());
-    assert!(still.text().contains("it asks: Which colour?"), "{}", still.text());
+    offscreen.resize(80, 24);
+    assert!(offscreen.text().contains("needs a human"), "{}", offscreen.text());
+    assert!(offscreen.text().contains("it asks: Which colour?"), "{}", offscreen.text());
 }
 
 #[test]
 fn search_goes_through_the_whole_run_and_comes_back() {
     let mut history = rich();
     history.over(Outcome::Complete, None);
-    let mut still = still(&mut history, (100, 30), Palette::Colour, Glyphs::UNICODE);
-    press(&mut still, "[[[[g/report\n");
-    let seen = |still: &Still, report: u32| {
-        let text = still.text();
+    let mut offscreen = offscreen(&mut history, (100, 30), Palette::Colour, Glyphs::UNICODE);
+    press(&mut offscreen, "[[[[g/report\n");
+    let seen = |offscreen: &Offscreen, report: u32| {
+        let text = offscreen.text();
         assert!(text.contains(&format!("This is report {report}:")), "{report}: {text}");
     };
-    seen(&still, 1);
-    press(&mut still, "n");
-    seen(&still, 2);
-    press(&mut still, "n");
-    seen(&still, 3);
-    press(&mut still, "n");
-    seen(&still, 1);
-    press(&mut still, "N");
-    seen(&still, 3);
-    press(&mut still, "/nowhere at all\n");
-    assert!(still.text().contains("`nowhere at all` is nowhere in this run"), "{}", still.text());
+    seen(&offscreen, 1);
+    press(&mut offscreen, "n");
+    seen(&offscreen, 2);
+    press(&mut offscreen, "n");
+    seen(&offscreen, 3);
+    press(&mut offscreen, "n");
+    seen(&offscreen, 1);
+    press(&mut offscreen, "N");
+    seen(&offscreen, 3);
+    press(&mut offscreen, "/nowhere at all\n");
+    assert!(offscreen.text().contains("`nowhere at all` is nowhere in this run"), "{}", offscreen.text());
 }
 
 #[test]
 fn a_tool_is_found_opened_and_closed() {
     let mut history = rich();
     history.over(Outcome::Complete, None);
-    let mut still = still(&mut history, (100, 40), Palette::Colour, Glyphs::UNICODE);
-    press(&mut still, "gt");
-    assert!(!still.text().contains("needle here"), "{}", still.text());
-    press(&mut still, "\n");
-    assert!(still.text().contains("FAILED: punctuation, needle here"), "{}", still.text());
-    press(&mut still, "\n");
-    assert!(!still.text().contains("needle here"), "{}", still.text());
-    press(&mut still, "t\n");
-    assert!(still.text().contains("-Helo") && still.text().contains("+Hello"), "{}", still.text());
-    press(&mut still, "3jj\n");
-    assert!(still.text().contains("1 Transcript"), "the tools lead to the transcript: {}", still.text());
+    let mut offscreen = offscreen(&mut history, (100, 40), Palette::Colour, Glyphs::UNICODE);
+    press(&mut offscreen, "gt");
+    assert!(!offscreen.text().contains("needle here"), "{}", offscreen.text());
+    press(&mut offscreen, "\n");
+    assert!(offscreen.text().contains("FAILED: punctuation, needle here"), "{}", offscreen.text());
+    press(&mut offscreen, "\n");
+    assert!(!offscreen.text().contains("needle here"), "{}", offscreen.text());
+    press(&mut offscreen, "t\n");
+    assert!(offscreen.text().contains("-Helo") && offscreen.text().contains("+Hello"), "{}", offscreen.text());
+    press(&mut offscreen, "3jj\n");
+    assert!(offscreen.text().contains("1 Transcript"), "the tools lead to the transcript: {}", offscreen.text());
 }
 
 /// A part of the documentation that is written from the program; `UPDATE_GENERATED=1` writes it.

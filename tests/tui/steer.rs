@@ -31,7 +31,7 @@ fn a_run_stays_on_the_screen_until_it_was_read() {
     screen.keys("q");
     let (status, text) = screen.ends();
     assert_eq!(status.code(), Some(0));
-    assert!(text.contains("complete") && text.contains("everything that happened is in"), "{text}");
+    assert!(text.contains("complete") && text.contains("full record: `ralph show"), "{text}");
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn orders_reach_the_run() {
     screen.keys("i");
     screen.shows("hint: ");
     screen.keys("look at the tests\r");
-    screen.shows("the agent hears it in the next iteration");
+    screen.shows("the next iteration gets your hint");
     screen.keys("l50\r");
-    screen.shows("it holds from the next decision on");
+    screen.shows("the new limit applies from now on");
     screen.keys("p");
-    screen.shows("it pauses when this iteration is over");
+    screen.shows("pausing after this iteration");
     screen.shows("paused");
     screen.until("paused in the header", |text| text.lines().next().unwrap_or_default().contains("paused"));
     screen.keys("p");
@@ -55,7 +55,7 @@ fn orders_reach_the_run() {
     screen.keys("q");
     assert_eq!(screen.ends().0.code(), Some(0));
     let journal = journal(&test);
-    for told in ["\"hint\",\"words\":\"look at the tests\"", "\"limit\",\"words\":\"50 iterations\"", "\"continue\""] {
+    for told in ["\"hint\",\"words\":\"look at the tests\"", "\"limit\",\"max_iterations\":50", "\"continue\""] {
         assert!(journal.contains(told), "{told}");
     }
     let recorded = Script::recorded(&test.workspace().parent().unwrap().join("agent"));
@@ -68,9 +68,9 @@ fn leaving_a_run_under_way_asks_what_becomes_of_it() {
     let mut screen = start(&test);
     screen.shows("Thinking.");
     screen.keys("q");
-    screen.shows("d go on as lines");
+    screen.shows("d detach: show lines");
     screen.keys("\u{1b}");
-    screen.hides("d go on as lines");
+    screen.hides("d detach: show lines");
     screen.keys("S");
     screen.shows("stop the agent now?");
     screen.keys("y");
@@ -78,6 +78,19 @@ fn leaving_a_run_under_way_asks_what_becomes_of_it() {
     screen.keys("q");
     let (status, text) = screen.ends();
     assert_eq!(status.code(), Some(130), "{text}");
+}
+
+#[test]
+fn a_question_about_a_running_run_ends_with_it() {
+    let test = Test::new().agent(says("Thinking.").sleeps(2_000).says(DONE));
+    let mut screen = start(&test);
+    screen.shows("Thinking.");
+    screen.keys("q");
+    screen.shows("d detach: show lines");
+    screen.until("complete", |text| text.lines().next().unwrap_or_default().contains("complete"));
+    screen.hides("d detach: show lines");
+    screen.keys("q");
+    assert_eq!(screen.ends().0.code(), Some(0));
 }
 
 #[test]

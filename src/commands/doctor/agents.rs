@@ -1,16 +1,24 @@
 //! The agents as they are installed: version, flags, login, and what people run into.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::super::choose::{self, options, passed_over, still_waiting};
-use super::super::runtime;
 use super::{Check, Kind, Part};
 use crate::agent::definition::When;
-use crate::agent::{self, Agent, Auth, Definition, Entry, Flags, Known, Probe, Source, State, Turn, User};
-use crate::config::{FileLayer, Settings};
+use crate::agent::{
+    self, Agent, Auth, Catalog, Contract, Definition, Entry, Flags, Known, Probe, Question, Source, Start, State, Turn,
+    User,
+};
+use crate::app::choose::{self, Purpose, passed_over, question, still_waiting};
+use crate::app::repository::{self, NOT_EXAMINED};
+use crate::commands::plugins;
+use crate::config::{FileLayer, Origin, Setting, Settings};
 use crate::error::UserError;
+use crate::plugin::conformance::{Grade, Point};
+use crate::plugin::{self, files};
 use crate::process;
+use crate::process::runtime;
 use crate::run::start_error;
+use crate::trust::{self, Item};
 
 /// What was found.
 pub struct Found {
@@ -23,29 +31,49 @@ pub struct Found {
 }
 
 /// Looks at all agents, or at the one that is named.
-pub fn look(named: Option<&str>, settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Found, UserError> {
+pub(super) fn look(
+    named: Option<&str>,
+    settings: &Settings,
+    file: &FileLayer,
+    workspace: &Path,
+    purpose: Purpose,
+) -> Result<Found, UserError> {
     let catalog = choose::catalog(workspace, file)?;
+    let mut plugins = plugin_parts(named, settings, &catalog, workspace, purpose)?;
+    if named.is_some() && !plugins.is_empty() {
+        return Ok(Found { warnings: catalog.warnings(), parts: plugins, missing: Vec::new() });
+    }
     let wanted = named.unwrap_or(settings.agent.value.as_str());
     let entries: Vec<&Entry> = match named {
         Some(name) if name != "custom" && name != "auto" => vec![catalog.find(name)?],
         _ => catalog.entries().iter().collect(),
     };
-    let questions =
-        entries.iter().map(|entry| (entry.definition.clone(), options(settings, &file.adapter(&entry.definition.id))));
+    if purpose == Purpose::Run {
+        let items = entries.iter().map(|entry| repository::of_entry(entry, settings, file, workspace));
+        trust::consent(&items.collect::<Result<Vec<_>, _>>()?.concat(), settings)?;
+    }
+    let questions = entries.iter().map(|entry| question(entry, settings, file, workspace, purpose));
+    let questions: Vec<Question> = questions.collect();
+    let starts: Vec<Start> = questions.iter().map(|question| question.start).collect();
     let runtime = runtime()?;
-    let probes = runtime.block_on(agent::probe_all(questions.collect(), workspace, still_waiting));
-    let installed = |probe: &Probe| matches!(probe.state, State::Installed { .. });
+    let probes = runtime.block_on(agent::probe_all(questions, workspace, still_waiting));
+    let installed = |probe: &Probe| matches!(probe.state, State::Installed { .. } | State::NotExamined);
     let first = || {
         let candidates =
             entries.iter().zip(&probes).filter(|(entry, probe)| installed(probe) && passed_over(entry, file).is_none());
         candidates.map(|(entry, _)| entry.definition.id.as_str()).next()
     };
-    let chosen = if wanted == "auto" { first() } else { Some(wanted) };
+    let chosen = match wanted {
+        _ if plugins.iter().any(|part| part.kind == Kind::Chosen) => None,
+        "auto" => first(),
+        wanted => Some(wanted),
+    };
     let mut found = Found { warnings: catalog.warnings(), parts: Vec::new(), missing: Vec::new() };
-    let asked = entries.iter().zip(&probes).filter(|(_, probe)| installed(probe)).map(|(entry, _)| {
-        let adapter = file.adapter(&entry.definition.id);
-        let (agent, _) = agent::locate(&entry.definition, options(settings, &adapter), workspace);
-        (entry.definition.id.clone(), agent)
+    let asked = entries.iter().zip(&probes).zip(starts).filter_map(|((entry, probe), start)| {
+        let path = probe.path.clone().filter(|_| matches!(probe.state, State::Installed { .. }))?;
+        let options = question(entry, settings, file, workspace, purpose).options;
+        let (agent, _) = agent::locate(&entry.definition, options, workspace);
+        Some((agent, path, start))
     });
     let shown = runtime.block_on(helps(asked.collect(), workspace));
     for (entry, probe) in entries.iter().zip(&probes) {
@@ -64,7 +92,10 @@ pub fn look(named: Option<&str>, settings: &Settings, file: &FileLayer, workspac
         let checks = checks(entry, probe, flags);
         found.parts.push(Part { name: id.clone(), title: format!("{id} ({name}){why}"), kind, checks });
     }
-    if wanted == "custom" {
+    found.parts.append(&mut plugins);
+    if found.parts.iter().any(|part| part.kind == Kind::Chosen) {
+        // An agent or a plug-in is chosen.
+    } else if wanted == "custom" {
         found.parts.insert(0, custom(settings, file, workspace));
     } else if chosen.is_none() {
         let check = Check::wrong("program", "no agent was found")
@@ -82,12 +113,66 @@ pub fn look(named: Option<&str>, settings: &Settings, file: &FileLayer, workspac
     Ok(found)
 }
 
+/// The drivers and agent scripts of the repository, or the one that is named.
+fn plugin_parts(
+    named: Option<&str>,
+    settings: &Settings,
+    catalog: &Catalog,
+    workspace: &Path,
+    purpose: Purpose,
+) -> Result<Vec<Part>, UserError> {
+    let mut asked = settings.clone();
+    if let Some(name) = named {
+        asked.agent = Setting::new(name.to_owned(), Origin::Flag("AGENT"));
+    }
+    let chosen = plugin::settings::find(&asked, catalog, workspace)?;
+    let listed = [Contract::Driver, Contract::Script].into_iter();
+    let listed =
+        listed.flat_map(|contract| files::list(contract, workspace).into_iter().map(move |file| (contract, file)));
+    let listed = listed.map(|(contract, (name, path))| (contract, name, path));
+    let mut all: Vec<(Contract, String, PathBuf)> = listed.collect();
+    if let Some(chosen) = &chosen
+        && !all.iter().any(|(_, _, path)| *path == chosen.path)
+    {
+        all.push((chosen.contract(workspace)?, chosen.name.clone(), chosen.path.clone()));
+    }
+    let is_chosen = |path: &Path| chosen.as_ref().is_some_and(|chosen| chosen.path == path);
+    all.retain(|(_, _, path)| named.is_none() || is_chosen(path));
+    let items = all.iter().map(|(contract, _, path)| Item::file(contract.word(), path, workspace));
+    let items = items.collect::<Result<Vec<_>, _>>()?;
+    if purpose == Purpose::Run {
+        trust::consent(&items, settings)?;
+    }
+    let mut parts = Vec::new();
+    for ((contract, name, path), item) in all.into_iter().zip(items) {
+        let checks = if purpose == Purpose::Run || trust::known(&[item]) {
+            let points = plugins::examine(contract, &name, &path, settings, workspace)?;
+            let check = |point: Point| match point.grade {
+                Grade::Good => Check::fine("plug-in", point.text),
+                Grade::Note => Check::note("plug-in", point.text),
+                Grade::Bad => Check::wrong("plug-in", point.text)
+                    .advice(format!("test it point by point: `ralph agents check {}`", path.display())),
+            };
+            points.into_iter().map(check).collect()
+        } else {
+            vec![Check::note("plug-in", plugins::by_text(contract, &path, workspace)?)]
+        };
+        let (kind, why) = if is_chosen(&path) { (Kind::Chosen, ", which is asked for") } else { (Kind::Other, "") };
+        let title = format!("{name} ({} `{}`){why}", contract.word(), path.display());
+        parts.push(Part { name: format!("{}:{name}", contract.word()), title, kind, checks });
+    }
+    Ok(parts)
+}
+
 /// Asks all of them for their help at the same time.
-async fn helps(agents: Vec<(String, Agent)>, workspace: &Path) -> Vec<(String, Flags)> {
+async fn helps(agents: Vec<(Agent, PathBuf, Start)>, workspace: &Path) -> Vec<(String, Flags)> {
     let mut tasks = tokio::task::JoinSet::new();
-    for (id, agent) in agents {
+    for (agent, path, start) in agents {
         let workspace = workspace.to_owned();
-        tasks.spawn(async move { (id, agent::flags(&agent, &workspace, agent::PATIENCE).await) });
+        tasks.spawn(async move {
+            let flags = agent::flags(&agent, &path, start, &workspace, agent::PATIENCE).await;
+            (agent.id().to_owned(), flags)
+        });
     }
     tasks.join_all().await
 }
@@ -111,6 +196,10 @@ fn checks(entry: &Entry, probe: &Probe, flags: Option<&Flags>) -> Vec<Check> {
         )),
         (State::Installed { .. }, Some(path)) => Check::fine("program", path.display().to_string()),
         (State::Installed { .. }, None) => Check::fine("program", "found"),
+        (State::NotExamined, path) => {
+            let path = path.as_ref().map_or_else(String::new, |path| format!("{}; ", path.display()));
+            Check::note("program", format!("{path}{NOT_EXAMINED}"))
+        }
     });
     if let State::Installed { version } = &probe.state {
         checks.push(version_check(definition, version.as_deref()));
@@ -173,7 +262,7 @@ fn login_check(definition: &Definition) -> Check {
 
 /// Any command as an agent: all that can be seen is whether it can be started.
 fn custom(settings: &Settings, file: &FileLayer, workspace: &Path) -> Part {
-    let startable = choose::choose(settings, file, workspace).and_then(|chosen| {
+    let startable = choose::choose(settings, file, workspace, Purpose::Look).and_then(|chosen| {
         let invocation = chosen.agent.invocation(&Turn::new("", workspace))?;
         process::check(&invocation).map_err(|error| start_error(&error))
     });

@@ -1,17 +1,17 @@
 //! The machine around the agents: configuration, git, terminal, disk, and what runs of the past have left behind.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use super::super::runtime;
 use super::Check;
-use crate::agent::{Answer, PATIENCE, ask};
-use crate::config::{self, CommandLine, FileLayer, Setting, Settings};
+use crate::app::find::{self, Here};
+use crate::config::{self, FileLayer, Setting, Settings, ShellLine};
 use crate::error::{UserError, io_reason};
-use crate::journal::{Lock, LockError, Store, Summary};
+use crate::git;
+use crate::journal::{Lock, LockError, Summary};
 use crate::plural::plural;
-use crate::process::{self, Exit, Invocation, Stdin};
+use crate::process::{self, Containment, Invocation, runtime};
 use crate::run::start_error;
+use crate::ui::out;
 
 /// Below this a run will fail before long; below the other one it may.
 const TOO_LITTLE: u64 = 100 * 1024 * 1024;
@@ -29,21 +29,35 @@ pub fn look(
         git(workspace)?,
         terminal(),
         disk(workspace),
+        processes(),
     ];
+    checks.extend(verify(settings, workspace));
     checks.extend(notice(settings, workspace));
-    checks.extend(runs(workspace));
+    checks.push(records(settings, workspace));
+    checks.extend(runs());
     Ok(checks)
 }
 
-/// The command that tells somebody: nobody would hear that it is not there.
+/// Completion checks whose program is missing, so that no claim would ever be accepted.
+fn verify(settings: &Settings, workspace: &Path) -> Vec<Check> {
+    let Setting { value: checks, origin } = &settings.verify;
+    let look = |check: &crate::run::verify::Check| match check.find_program(workspace) {
+        Ok(()) => Check::fine("verify", format!("`{}`", check.command)),
+        Err(error) => Check::wrong("verify", format!("{} (from {origin})", error.message))
+            .advice("check the spelling, and that the program is installed"),
+    };
+    checks.iter().map(look).collect()
+}
+
+/// The command for notifications: a run would not fail without it, so nobody would notice.
 fn notice(settings: &Settings, workspace: &Path) -> Option<Check> {
-    let Setting { value: Some(CommandLine(argv)), origin } = &settings.notify_command else { return None };
+    let Setting { value: Some(ShellLine(argv)), origin } = &settings.notify_command else { return None };
     let invocation = Invocation::new(argv.first().map_or("", String::as_str), workspace);
     Some(match process::check(&invocation) {
         Ok(path) => Check::fine("notify", format!("{} (`notify.command`)", path.display())),
         Err(error) => {
             Check::note("notify", format!("{} (`notify.command`, from {origin})", start_error(&error).message))
-                .advice("a run works without it, but nobody is told")
+                .advice("a run works without it, but you are not notified; try `ralph notify --test`")
         }
     })
 }
@@ -51,7 +65,7 @@ fn notice(settings: &Settings, workspace: &Path) -> Option<Check> {
 fn configuration(path: Option<PathBuf>, file: &FileLayer) -> Check {
     match (file.warnings.as_slice(), path) {
         ([], Some(path)) => Check::fine("config", path.display().to_string()),
-        ([], None) => Check::fine("config", "no `ralph.yml`: the defaults hold").advice("`ralph init` writes one"),
+        ([], None) => Check::fine("config", "no ralph.yml; using defaults").advice("`ralph init` writes one"),
         (warnings, _) => {
             let first = warnings[0].lines().next().unwrap_or_default().to_owned();
             Check::note("config", format!("{}, the first: {first}", plural(warnings.len() as u64, "warning")))
@@ -61,26 +75,41 @@ fn configuration(path: Option<PathBuf>, file: &FileLayer) -> Check {
 }
 
 fn git(workspace: &Path) -> Result<Check, UserError> {
-    let call = Invocation { args: vec!["--version".into()], stdin: Stdin::Null, ..Invocation::new("git", workspace) };
-    let answer = runtime()?.block_on(ask(call, PATIENCE));
-    let Answer::Said { exit: Exit::Code(0), stdout, .. } = answer else {
-        return Ok(Check::note("git", "not installed, or it does not answer")
-            .advice("agents use it to see and undo their work"));
+    let version = match runtime()?.block_on(git::version()) {
+        Ok(version) => version,
+        Err(error) => {
+            return Ok(Check::note("git", error.to_string()).advice("agents use it to see and undo their work"));
+        }
     };
-    let version = String::from_utf8_lossy(&stdout).trim().to_owned();
-    Ok(match workspace.ancestors().find(|parent| parent.join(".git").exists()) {
-        Some(root) => Check::fine("git", format!("{version}, repository `{}`", root.display())),
+    Ok(match git::Repository::around(workspace) {
+        Some(repository) => Check::fine("git", format!("{version}, repository `{}`", repository.top.display())),
         None => Check::note("git", format!("{version}; this directory is in no repository"))
             .advice("`git init`, so that an agent's work can be seen and undone"),
     })
 }
 
+/// What keeps agents from leaving processes behind.
+fn processes() -> Check {
+    let Containment { control_group, orphans, table } = Containment::of_this_machine();
+    if !table {
+        return Check::wrong("processes", "cannot read the process table")
+            .advice("mount `/proc`: without it ralph cannot see what an agent leaves running");
+    }
+    match (control_group, orphans) {
+        (true, true) => Check::fine("processes", "each agent gets a control group; ralph adopts orphans"),
+        (true, false) => Check::fine("processes", "each agent gets a control group"),
+        (false, true) => Check::fine("processes", "ralph adopts orphans; control groups (cgroup v2) are not writable"),
+        (false, false) => Check::note("processes", "orphans are found by their environment only")
+            .advice("an agent's background processes can outlive it here"),
+    }
+}
+
 fn terminal() -> Check {
-    if !std::io::stdout().is_terminal() {
-        return Check::fine("terminal", "standard output is none: plain lines without colours");
+    if !out::is_terminal() {
+        return Check::fine("terminal", "stdout is not a terminal; plain lines without colours");
     }
     let term = std::env::var("TERM").unwrap_or_default();
-    match (term.as_str(), process::terminal_size()) {
+    match (term.as_str(), crate::terminal::size()) {
         ("" | "dumb", _) => Check::note("terminal", "`TERM` says nothing: plain lines without colours"),
         (_, size) => Check::fine("terminal", format!("{term}, {}", plural(size.columns, "column"))),
     }
@@ -99,24 +128,35 @@ fn disk(workspace: &Path) -> Check {
     }
 }
 
-/// What ralph itself has left here. Nothing is made that is not there.
-fn runs(workspace: &Path) -> Vec<Check> {
-    let place = workspace.join(".ralph");
-    if !place.exists() || place.is_dir() && !place.join("runs").exists() {
-        return vec![Check::fine("runs", "none yet in this directory")];
+/// Where runs are kept. Nothing is created.
+fn records(settings: &Settings, workspace: &Path) -> Check {
+    let state = match find::state(settings, workspace) {
+        Ok(state) => state,
+        Err(error) => return Check::wrong("records", error.message).advice("set HOME or RALPH_STATE_DIR"),
+    };
+    let place = state.path().ancestors().find(|place| place.exists()).unwrap_or(Path::new("/"));
+    let writable = rustix::fs::access(place, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
+    match writable {
+        Ok(()) if place.is_dir() => Check::fine("records", state.path().display().to_string()),
+        _ => Check::wrong("records", format!("cannot write to `{}`", place.display()))
+            .advice("runs are kept there: fix the permissions, or set RALPH_STATE_DIR"),
     }
+}
+
+/// What ralph itself has left here. Nothing is made that is not there.
+fn runs() -> Vec<Check> {
+    let store = match Here::find() {
+        Ok(here) => here.store,
+        Err(_) => return vec![Check::fine("runs", "none yet in this directory")],
+    };
     let unusable = |error: &std::io::Error| {
         vec![
-            Check::wrong("runs", format!("cannot use `{}`: {}", place.display(), io_reason(error)))
-                .advice("ralph keeps its journal there: mend the permissions"),
+            Check::wrong("runs", format!("cannot use `{}`: {}", store.path().display(), io_reason(error)))
+                .advice("ralph keeps its records there: fix the permissions"),
         ]
     };
-    let store = match Store::open(workspace) {
-        Ok(store) => store,
-        Err(error) => return unusable(&error),
-    };
-    // Held while we look, so that no run begins under our eyes and is taken for a dead one.
-    let _lock = match Lock::take(&store.lock()) {
+    // Held while we look, so that a run that starts now is not taken for a dead one.
+    let _lock = match Lock::take(&store) {
         Ok(lock) => lock,
         Err(LockError::Held(Some(holder))) => {
             return vec![Check::note("runs", format!("run {} is active, process {}", holder.run, holder.pid))];

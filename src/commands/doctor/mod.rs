@@ -1,20 +1,21 @@
 //! `ralph doctor`: whether a run would work here: the agents as they are installed, and the machine.
 //!
-//! It looks and tells; it mends nothing and starts no agent on work.
+//! It looks and reports; it fixes nothing and starts no agent on work. Only `--plugins` runs what the repository brings.
 
 mod agents;
 mod machine;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use super::run::working_directory;
+use crate::app::choose::Purpose;
+use crate::app::working_directory;
 use crate::cli::Doctor;
 use crate::config;
 use crate::error::{UserError, exit_code};
 use crate::process;
+use crate::ui::out;
 
 /// One thing that was looked at.
 struct Check {
@@ -101,7 +102,8 @@ pub fn run(args: &Doctor) -> Result<u8, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let settings = config::environment().over(file.layer.clone()).settle();
     process::protect(process::own_program());
-    let found = agents::look(args.agent.as_deref(), &settings, &file, &workspace)?;
+    let purpose = if args.plugins { Purpose::Run } else { Purpose::Look };
+    let found = agents::look(args.agent.as_deref(), &settings, &file, &workspace, purpose)?;
     let mut parts = found.parts;
     let mut checks = machine::look(&workspace, args.config.as_deref(), &file, &settings)?;
     checks.extend(found.warnings.into_iter().map(|warning| Check::note("agents", warning)));
@@ -113,8 +115,8 @@ pub fn run(args: &Doctor) -> Result<u8, UserError> {
         _ => exit_code::COMPLETE,
     };
     let text = if args.json { as_json(&parts, &found.missing, code) } else { page(&parts, &found.missing, code) };
-    // Nobody may be left to read it.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    // The reader may be gone.
+    let _ = out::print(&text);
     Ok(code)
 }
 

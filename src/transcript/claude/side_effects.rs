@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::event::{FileChange, Known, Object, Status, TodoItem, TodoStatus};
-use crate::transcript::plan;
+use crate::transcript::todo;
 
 /// Calls under way whose success means something, and the plan so far.
 #[derive(Default)]
@@ -47,12 +47,12 @@ impl SideEffects {
             "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "edit_file" | "replace" | "notebook_edit" | "editor"
             | "str_replace" | "multiedit" => path().map(|path| Effect::File { path, change: "update" }),
             "TodoWrite" | "todo_write" | "todowrite" => {
-                input.and_then(|input| input.get("todos")).map(|list| Effect::Todo(plan::items(list)))
+                input.and_then(|input| input.get("todos")).map(|list| Effect::Todo(todo::items(list)))
             }
             "TaskCreate" => text("subject").map(Effect::TaskCreated),
             "TaskUpdate" => text("taskId").map(|id| Effect::TaskChanged {
                 id,
-                status: text("status").as_deref().map(plan::status),
+                status: text("status").as_deref().map(todo::status),
                 subject: text("subject"),
                 deleted: text("status").as_deref() == Some("deleted"),
             }),
@@ -109,7 +109,7 @@ impl SideEffects {
                 let rich = read(rich)?;
                 let tasks = rich.get("tasks")?.as_array()?;
                 let listed =
-                    tasks.iter().filter_map(|task| Some((task.get("id")?.as_str()?.to_owned(), plan::item(task)?)));
+                    tasks.iter().filter_map(|task| Some((task.get("id")?.as_str()?.to_owned(), todo::item(task)?)));
                 self.tasks = listed.collect();
                 Some(self.plan())
             }

@@ -11,7 +11,7 @@ use crate::transcript::failure::Failure;
 use crate::transcript::jsonl::{Misread, Reader};
 use crate::transcript::shape::{self, Text};
 use crate::transcript::turn::Turn;
-use crate::transcript::{Context, plan, totals};
+use crate::transcript::{Context, todo, totals};
 
 /// Reads the objects.
 #[derive(Default)]
@@ -131,7 +131,7 @@ impl Items {
 
     fn todo(&mut self, items: Option<&RawValue>, turn: &mut Turn) {
         let list = items.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
-        let items = plan::items(&list);
+        let items = todo::items(&list);
         // Told again unchanged when the turn ends.
         if items != self.todo {
             self.todo.clone_from(&items);

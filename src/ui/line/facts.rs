@@ -5,18 +5,19 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::paper::Head;
-use super::speech::{Speaker, Voice};
+use super::message::{Speaker, Voice};
+use super::output::Head;
 use super::status::Phase;
 use super::{LineView, Owner};
 use crate::event::{Status as ToolStatus, Tag};
-use crate::journal::{CheckResult, Fact, Outcome, Receipt};
+use crate::journal::{CheckResult, Fact, Receipt};
 use crate::signals::Signal;
-use crate::ui::callouts::{Gathered, outcome};
+use crate::ui::callouts::Gathered;
 use crate::ui::figures;
 use crate::ui::history::clock;
 use crate::ui::style::Ink;
 use crate::ui::text::{harmless, safe};
+use crate::ui::words::{self, Phrase};
 
 /// How much a failed check shows of its output; the journal has more.
 const SHOWN_CHECK_LINES: usize = 10;
@@ -28,9 +29,9 @@ impl<W: Write> LineView<W> {
         if let Fact::Display { text, .. } = fact {
             return self.text(Voice { tag: Tag::Ai, from: Speaker::Display }, text, true);
         }
-        self.end_speech()?;
-        self.paper.measure();
-        let dot = self.paper.looks.glyphs.between();
+        self.end_message()?;
+        self.output.measure();
+        let dot = self.output.appearance.glyphs.between();
         match fact {
             Fact::RunStart { .. } => self.run_start(fact),
             Fact::IterationStart { iteration, of, display, agent, hat, interactive, .. } => {
@@ -50,61 +51,49 @@ impl<W: Write> LineView<W> {
                 if self.is_quiet() {
                     return Ok(());
                 }
-                self.paper.line("", Ink::None)?;
-                self.paper.rule(&title, &clock(at), Ink::Strong)
+                self.output.line("", Ink::None)?;
+                self.output.rule(&title, &clock(at), Ink::Strong)
             }
-            Fact::Signal { signal: Signal::NearMiss { marker, reason, line }, .. } => {
-                self.system(&format!("`{marker}` does not count: {reason}\n  {line}"), Ink::Warn)
-            }
-            Fact::Signal { .. } | Fact::Display { .. } => Ok(()),
             Fact::IterationEnd { receipt } => self.iteration_end(receipt),
-            Fact::Decision { verdict, reason, wait_ms, .. } => match (verdict.as_str(), wait_ms) {
-                ("finish", _) => Ok(()),
-                (_, Some(wait)) => {
-                    self.status.phase = Phase::Waiting(Instant::now() + Duration::from_millis(*wait));
-                    let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);
-                    let line = format!("waiting {}, until {until}: {reason}", figures::duration(*wait));
-                    self.title(&format!("waiting until {until}"))?;
-                    if *wait >= LONG_WAIT_MS {
-                        self.alert(&line)?;
-                    }
-                    self.system(&line, Ink::Warn)
-                }
-                _ if self.is_quiet() => Ok(()),
-                _ => self.system(&format!("next: {reason}"), Ink::Dim),
-            },
             Fact::Verification { passed, checks, .. } => self.verification(*passed, checks),
-            Fact::Published { event, by, heard_by, .. } => {
-                let hearers = if heard_by.is_empty() { "nobody".to_owned() } else { heard_by.join(", ") };
-                let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };
-                self.system(&format!("event {} by {by}, heard by {hearers}", event.topic), ink)
+            Fact::Decision { wait_ms: Some(wait), .. } => {
+                let Some(Phrase { text, ink, .. }) = words::fact(fact, at) else { return Ok(()) };
+                let duration = Duration::from_millis(*wait);
+                self.status.phase = Phase::Waiting(Instant::now() + duration);
+                let until = at.checked_add(duration).map_or_else(|_| String::new(), clock);
+                self.title(&format!("waiting until {until}"))?;
+                if *wait >= LONG_WAIT_MS {
+                    self.alert(&text)?;
+                }
+                self.system(&text, ink)
             }
-            Fact::Control { command, words } => {
-                let words = words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
-                self.system(&format!("{command}{words}"), Ink::Warn)
-            }
-            Fact::Interrupt { unix_signal, action } => self.system(&format!("{unix_signal}: {action}"), Ink::Warn),
-            Fact::Notice { message } => self.system(message, Ink::Warn),
+            // How the run ends is said when it has.
+            Fact::Decision { verdict, .. } if verdict == "finish" || self.is_quiet() => Ok(()),
+            Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
             Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, .. } => {
                 self.status.phase = Phase::Between;
-                self.herald_end(*outcome, reason, *duration_ms)?;
-                let (name, ink) = ending(*outcome);
-                self.paper.line("", Ink::None)?;
-                self.paper.rule(name, &clock(at), ink)?;
-                self.paper.line(&harmless(reason), ink)?;
+                self.announce_end(*outcome, reason, *duration_ms)?;
+                let (name, ink) = words::outcome(*outcome);
+                self.output.line("", Ink::None)?;
+                self.output.rule(name, &clock(at), ink)?;
+                self.output.line(&harmless(reason), ink)?;
                 // A question may have options.
                 for line in question.iter().flat_map(|question| question.lines().skip(1)) {
-                    self.paper.line(&harmless(line), ink)?;
+                    self.output.line(&harmless(line), ink)?;
                 }
                 let mut parts =
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
                 parts.extend(figures::usage(usage).iter().map(|part| harmless(part)));
-                self.paper.line(&parts.join(&dot), Ink::None)?;
-                if let Some(next) = next_step(*outcome, question.is_some()) {
-                    self.paper.line(next, Ink::None)?;
+                self.output.line(&parts.join(&dot), Ink::None)?;
+                if let Some(next) = words::next_step(*outcome, question.is_some()) {
+                    self.output.line(next, Ink::None)?;
                 }
-                self.paper.line(&format!("everything that happened is in .ralph/runs/{}", self.run), Ink::Dim)
+                self.output.line(&format!("full record: `ralph show {0}`, files: `ralph path {0}`", self.run), Ink::Dim)
             }
+            other => match words::fact(other, at) {
+                Some(Phrase { text, ink, .. }) => self.system(&text, ink),
+                None => Ok(()),
+            },
         }
     }
 
@@ -127,10 +116,10 @@ impl<W: Write> LineView<W> {
         self.status.max_cost_usd = *max_cost_usd;
         self.status.agent.clone_from(agent);
         self.run.clone_from(run);
-        let dot = self.paper.looks.glyphs.between();
+        let dot = self.output.appearance.glyphs.between();
         let time = max_seconds
             .map_or_else(String::new, |seconds| format!(", {}", figures::duration(seconds.saturating_mul(1000))));
-        self.paper.line(&format!("ralph {ralph}{dot}run {run}"), Ink::Strong)?;
+        self.output.line(&format!("ralph {ralph}{dot}run {run}"), Ink::Strong)?;
         let limits = format!("at most {}{time}", figures::plural(u64::from(*max_iterations), "iteration"));
         let facts = [
             format!("agent {agent}{dot}transcript {transcript}{dot}{limits}"),
@@ -138,22 +127,23 @@ impl<W: Write> LineView<W> {
             format!("prompt: {prompt}"),
         ];
         let quiet = self.is_quiet();
-        facts.iter().filter(|_| !quiet).try_for_each(|line| self.paper.line(&harmless(line), Ink::Dim))
+        facts.iter().filter(|_| !quiet).try_for_each(|line| self.output.line(&harmless(line), Ink::Dim))
     }
 
     fn iteration_end(&mut self, receipt: &Receipt) -> io::Result<()> {
         self.status.end(receipt);
-        let glyphs = self.paper.looks.glyphs;
-        let ink = if receipt.success { Ink::Dim } else { Ink::Bad };
-        let short = format!("{}{}{}", outcome(receipt), glyphs.between(), figures::duration(receipt.duration_ms));
+        let glyphs = self.output.appearance.glyphs;
+        let (ended, ink) = words::iteration(receipt);
+        let ink = if receipt.success() { Ink::Dim } else { ink };
+        let short = format!("{ended}{}{}", glyphs.between(), figures::duration(receipt.duration_ms));
         if self.is_quiet() {
             let (number, of) = (receipt.iteration, self.status.of);
-            return self.paper.line(&format!("iteration {number} of {of}: {short}"), ink);
+            return self.output.line(&format!("iteration {number} of {of}: {short}"), ink);
         }
         self.show_unended()?;
-        for row in self.gathered.rows(receipt, &glyphs, self.paper.room()) {
+        for row in self.gathered.rows(receipt, &glyphs, self.output.room()) {
             let head = Head { tag: row.name, ink: Ink::Strong, gutter: glyphs.callout };
-            self.paper.row(head, &row.text, row.ink)?;
+            self.output.row(head, &row.text, row.ink)?;
         }
         if !self.gathered.has_report() {
             self.system(&short, ink)?;
@@ -162,10 +152,7 @@ impl<W: Write> LineView<W> {
             let lines = figures::plural(u64::from(receipt.unparsed), "line");
             self.system(&format!("{lines} not understood, see the raw file"), Ink::Warn)?;
         }
-        receipt.left_behind.iter().try_for_each(|stray| {
-            let fate = if receipt.left_running { "goes on" } else { "was stopped" };
-            self.system(&format!("the agent left a process behind, which {fate}: {stray}"), Ink::Warn)
-        })
+        words::left_behind(receipt).try_for_each(|line| self.system(&line, Ink::Warn))
     }
 
     /// Tools of which nobody said that they ended.
@@ -183,20 +170,18 @@ impl<W: Write> LineView<W> {
 
     /// One line a check, and what a failed one said last.
     fn verification(&mut self, passed: bool, checks: &[CheckResult]) -> io::Result<()> {
-        let (quiet, dot) = (self.is_quiet(), self.paper.looks.glyphs.between());
+        let (quiet, dot) = (self.is_quiet(), self.output.appearance.glyphs.between());
         for check in checks.iter().filter(|check| !(quiet && check.passed)) {
-            let CheckResult { name, ended, duration_ms, .. } = check;
-            let ink = if check.passed { Ink::Good } else { Ink::Bad };
-            let time = figures::duration(*duration_ms);
-            self.system(&format!("verify {name}: {ended}{dot}{time}"), ink)?;
+            let (line, ink) = words::check(check, &dot);
+            self.system(&line, ink)?;
             if !check.passed && !check.tail.is_empty() {
                 let lines: Vec<&str> = check.tail.lines().collect();
                 let last = &lines[lines.len().saturating_sub(SHOWN_CHECK_LINES)..];
                 self.system(&last.join("\n"), Ink::Dim)?;
             }
         }
-        let line = if passed { "verified: every command agrees" } else { "not verified: the claim does not count" };
-        self.system(line, if passed { Ink::Good } else { Ink::Bad })
+        let (line, ink) = words::verification(passed, checks);
+        self.system(&line, ink)
     }
 }
 
@@ -205,29 +190,4 @@ fn quoted(argv: &[String]) -> String {
     let words =
         argv.iter().map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), std::borrow::Cow::into_owned));
     words.collect::<Vec<_>>().join(" ")
-}
-
-pub(super) const fn ending(outcome: Outcome) -> (&'static str, Ink) {
-    match outcome {
-        Outcome::Complete => ("complete", Ink::Good),
-        Outcome::Failed => ("failed", Ink::Bad),
-        Outcome::Human => ("needs a human", Ink::Warn),
-        Outcome::AgentUnusable => ("agent not usable", Ink::Bad),
-        Outcome::Limit => ("limit reached", Ink::Warn),
-        Outcome::NoProgress => ("no progress", Ink::Warn),
-        Outcome::RateLimited => ("rate-limited", Ink::Warn),
-        Outcome::Interrupted => ("interrupted", Ink::Warn),
-    }
-}
-
-/// How a run goes on that could.
-const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static str> {
-    match outcome {
-        Outcome::Complete | Outcome::AgentUnusable => None,
-        Outcome::Human if asked => Some("go on: ralph answer \"…\""),
-        Outcome::Limit => Some("go on: ralph resume, with more of what was used up (-n, --max-time, --max-cost)"),
-        Outcome::Human | Outcome::Failed | Outcome::NoProgress | Outcome::RateLimited | Outcome::Interrupted => {
-            Some("go on: ralph resume")
-        }
-    }
 }

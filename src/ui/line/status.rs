@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::event::Usage;
 use crate::journal::Receipt;
+use crate::ui::appearance::KeysGoTo;
 use crate::ui::figures;
-use crate::ui::looks::Keyboard;
 
 /// In a log the first silence of this length is worth a line; each further line takes twice as long.
 const FIRST_HEARTBEAT: Duration = Duration::from_secs(60);
@@ -97,13 +97,13 @@ impl Status {
     }
 
     /// The line of a terminal; none while nothing takes time.
-    pub fn line(&self, between: &str, keyboard: fn() -> Keyboard) -> Option<String> {
+    pub fn line(&self, between: &str, keys_go_to: fn() -> KeysGoTo) -> Option<String> {
         let parts = match self.phase {
             Phase::Between => return None,
             Phase::Waiting(until) => {
                 let left = until.saturating_duration_since(Instant::now()).as_secs();
                 let next = format!("iteration {}/{} is next", self.iteration.saturating_add(1).min(self.of), self.of);
-                let key = (keyboard() == Keyboard::OfTheRun).then(|| "r tries now".to_owned());
+                let key = (keys_go_to() == KeysGoTo::Run).then(|| "r retry now".to_owned());
                 let waiting = format!("waiting, {} left", figures::duration(left * 1000));
                 [Some(waiting), key, Some(next)].into_iter().flatten().collect()
             }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_line_says_what_a_person_asks() {
         let mut status = Status::new();
-        assert_eq!(status.line(" · ", || Keyboard::Elsewhere), None, "nothing is under way");
+        assert_eq!(status.line(" · ", || KeysGoTo::Elsewhere), None, "nothing is under way");
         status.max_cost_usd = Some(5.0);
         let cost = crate::journal::Cost { usd: 0.3, source: crate::journal::CostSource::Reported };
         let usage = Usage { total_tokens: Some(40_000), ..Usage::default() };
@@ -176,7 +176,7 @@ mod tests {
         status.used(&Usage { total_tokens: Some(1234), cost_usd: Some(0.07), ..Usage::default() });
         (status.since, status.heard) = (ago(252), ago(8));
         let line = "iteration 3/100 · codex · builder · 4m12s · idle 8s · 41k tokens · $0.37 of $5";
-        assert_eq!(status.line(" · ", || Keyboard::Elsewhere).as_deref(), Some(line));
+        assert_eq!(status.line(" · ", || KeysGoTo::Elsewhere).as_deref(), Some(line));
     }
 
     #[test]
@@ -184,9 +184,9 @@ mod tests {
         let mut status = Status::new();
         status.begin(3, 100, None, None);
         status.phase = Phase::Waiting(Instant::now() + Duration::from_secs(90));
-        let line = |keyboard| status.line(" · ", keyboard).unwrap();
-        assert!(line(|| Keyboard::OfTheRun).contains(" · r tries now · "));
-        assert!(!line(|| Keyboard::Elsewhere).contains("tries now"));
+        let line = |keys_go_to| status.line(" · ", keys_go_to).unwrap();
+        assert!(line(|| KeysGoTo::Run).contains(" · r retry now · "));
+        assert!(!line(|| KeysGoTo::Elsewhere).contains("retry now"));
     }
 
     #[test]

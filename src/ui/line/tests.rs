@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::event::{Status as How, Usage};
 use crate::journal::{Fact, Receipt};
-use crate::ui::looks::{Alert, Columns, Detail, Letters, Volume};
+use crate::ui::appearance::{Alert, Columns, Detail, Letters, Volume};
 use crate::ui::style::{Glyphs, Palette};
 
 /// What was written, for others to read.
@@ -32,24 +32,24 @@ struct Shown {
     read: usize,
 }
 
-fn fixed(columns: usize) -> Looks {
-    Looks { columns: Columns::Fixed(columns), ..Looks::plain() }
+fn fixed(columns: usize) -> Appearance {
+    Appearance { columns: Columns::Fixed(columns), ..Appearance::plain() }
 }
 
-fn on_terminal(columns: usize) -> Looks {
-    Looks { palette: Palette::Colour, motion: Motion::Redraw, ..fixed(columns) }
+fn on_terminal(columns: usize) -> Appearance {
+    Appearance { palette: Palette::Colour, motion: Motion::Redraw, ..fixed(columns) }
 }
 
 impl Shown {
-    fn new(looks: Looks) -> Self {
-        let columns = match looks.columns {
+    fn new(appearance: Appearance) -> Self {
+        let columns = match appearance.columns {
             Columns::Fixed(columns) => u16::try_from(columns).unwrap(),
             _ => 500,
         };
         let size = |number| std::num::NonZeroU16::new(number).unwrap();
         let written = Written::default();
         let terminal = vt100::Parser::new(size(40), size(columns), 0);
-        Self { view: LineView::new(written.clone(), looks), written, terminal, read: 0 }
+        Self { view: LineView::new(written.clone(), appearance), written, terminal, read: 0 }
     }
 
     fn event(&mut self, event: Event) -> &mut Self {
@@ -83,7 +83,7 @@ impl Shown {
     }
 
     fn end(&mut self) -> &mut Self {
-        let receipt = Receipt { iteration: 3, success: true, duration_ms: 1500, ..Receipt::default() };
+        let receipt = Receipt { iteration: 3, duration_ms: 1500, ..Receipt::default() };
         self.fact(Fact::IterationEnd { receipt: Box::new(receipt) })
     }
 
@@ -137,7 +137,7 @@ fn a_terminal_that_becomes_narrower_keeps_no_rest_of_the_changing_lines() {
     let mut shown = Shown::new(on_terminal(60));
     shown.begin().event(shell("1", &"long words ".repeat(9)));
     assert_eq!(shown.rows().len(), 3);
-    shown.view.paper.looks.columns = Columns::Fixed(30);
+    shown.view.output.appearance.columns = Columns::Fixed(30);
     shown.event(Event::tool_end("1", How::Ok, None)).end();
     // What a terminal makes of long rows when it shrinks differs; ours must not take away a line that stays.
     assert!(shown.rows()[0].contains("iteration 3 of 9"), "{:?}", shown.rows());
@@ -203,7 +203,7 @@ fn what_is_long_is_folded_and_counted() {
     );
     for (channel, tag) in [(Channel::Think, Tag::Think), (Channel::Prompt, Tag::Prompt), (Channel::Sys, Tag::Sys)] {
         let detail = Detail { channels: vec![channel], ..Detail::default() };
-        let mut shown = Shown::new(Looks { detail, ..fixed(60) });
+        let mut shown = Shown::new(Appearance { detail, ..fixed(60) });
         shown.event(Event::text(tag, lines(30)));
         assert_eq!(shown.rows().len(), 30, "{channel:?}");
     }
@@ -221,7 +221,7 @@ fn tools_show_their_output_when_they_fail_or_somebody_asks() {
     assert_eq!(failed[1..3], ["        │   … 25 lines more", "        │   line 26"]);
     assert_eq!(failed.len(), 7);
     let detail = Detail { channels: vec![Channel::Tools], ..Detail::default() };
-    let asked = play(&mut Shown::new(Looks { detail, ..fixed(60) }), How::Ok);
+    let asked = play(&mut Shown::new(Appearance { detail, ..fixed(60) }), How::Ok);
     assert_eq!(
         (asked.len(), asked[11].as_str(), asked[21].as_str()),
         (22, "        │   … 10 lines more", "        │   line 30")
@@ -236,7 +236,7 @@ fn an_edit_tells_its_size_and_shows_its_lines_when_asked() {
     shown.event(edit()).event(Event::tool_end("1", How::Ok, None));
     assert_eq!(shown.rows(), ["   TOOL │ ✓ Edit  a.rs  (+2 -1)"]);
     let detail = Detail { volume: Volume::Full, ..Detail::default() };
-    let mut shown = Shown::new(Looks { detail, ..on_terminal(60) });
+    let mut shown = Shown::new(Appearance { detail, ..on_terminal(60) });
     shown.event(edit()).event(Event::tool_end("1", How::Ok, None));
     assert_eq!(shown.rows()[1..], ["        │   -one", "        │   +two", "        │   +three"]);
     assert!(shown.bytes().contains("\u{1b}[31m-one") && shown.bytes().contains("\u{1b}[32m+two"));
@@ -245,7 +245,7 @@ fn an_edit_tells_its_size_and_shows_its_lines_when_asked() {
 #[test]
 fn quiet_is_one_line_an_iteration() {
     let detail = Detail { volume: Volume::Quiet, ..Detail::default() };
-    let mut shown = Shown::new(Looks { detail, ..fixed(60) });
+    let mut shown = Shown::new(Appearance { detail, ..fixed(60) });
     shown.begin().event(Event::text(Tag::Ai, "words")).event(shell("1", "x")).event(Event::tool_end(
         "1",
         How::Fail,
@@ -258,7 +258,7 @@ fn quiet_is_one_line_an_iteration() {
 
 #[test]
 fn for_ears_there_are_words_and_no_signs() {
-    let mut shown = Shown::new(Looks { glyphs: Glyphs::WORDS, ..Looks::plain() });
+    let mut shown = Shown::new(Appearance { glyphs: Glyphs::WORDS, ..Appearance::plain() });
     shown.begin().event(Event::text(Tag::Ai, "Hello.")).event(shell("1", "ls")).event(Event::tool_end(
         "1",
         How::Fail,
@@ -273,7 +273,7 @@ fn for_ears_there_are_words_and_no_signs() {
 
 #[test]
 fn where_only_ascii_arrives_only_ascii_is_sent() {
-    let mut shown = Shown::new(Looks { glyphs: Glyphs::ASCII, letters: Letters::Ascii, ..fixed(60) });
+    let mut shown = Shown::new(Appearance { glyphs: Glyphs::ASCII, letters: Letters::Ascii, ..fixed(60) });
     // U+201B: its last byte in UTF-8 is an escape in an eight-bit terminal.
     shown.begin().event(Event::text(Tag::Ai, "caf\u{e9} \u{201b}31m")).event(shell("\u{e9}", "\u{201b}"));
     assert!(shown.bytes().is_ascii());
@@ -305,7 +305,7 @@ impl vt100::Callbacks for Told {
 #[test]
 fn the_title_tells_the_state_and_comes_back_and_the_bell_rings_at_the_end() {
     for alert in [Alert::Bell, Alert::Osc9, Alert::Osc777] {
-        let mut shown = Shown::new(Looks { alert, ..on_terminal(60) });
+        let mut shown = Shown::new(Appearance { alert, ..on_terminal(60) });
         shown.begin();
         shown.fact(Fact::RunEnd {
             outcome: crate::journal::Outcome::Complete,

@@ -31,7 +31,7 @@ fn parse(text: &str, ink: Ink, depth: usize, out: &mut Styled) {
             b'[' if depth > 0 => link(text, at),
             _ => None,
         };
-        let Some(Found { inner, end, ink: own, behind }) = found else {
+        let Some(Delimited { inner, end, ink: own, behind }) = found else {
             at += run(bytes, at);
             continue;
         };
@@ -47,7 +47,7 @@ fn parse(text: &str, ink: Ink, depth: usize, out: &mut Styled) {
 }
 
 /// Something that was marked.
-struct Found<'a> {
+struct Delimited<'a> {
     inner: &'a str,
     end: usize,
     ink: Ink,
@@ -55,7 +55,7 @@ struct Found<'a> {
     behind: String,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Delimited<'a> {
     fn new(inner: &'a str, end: usize, ink: Ink) -> Option<Self> {
         (!inner.is_empty()).then_some(Self { inner, end, ink, behind: String::new() })
     }
@@ -69,7 +69,7 @@ fn run(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-fn code(text: &str, at: usize) -> Option<Found<'_>> {
+fn code(text: &str, at: usize) -> Option<Delimited<'_>> {
     let bytes = text.as_bytes();
     let length = run(bytes, at);
     let mut close = at + length;
@@ -80,7 +80,7 @@ fn code(text: &str, at: usize) -> Option<Found<'_>> {
                 let inner = &text[at + length..close];
                 let padded = inner.strip_prefix(' ').and_then(|inner| inner.strip_suffix(' '));
                 let inner = padded.filter(|inner| !inner.trim().is_empty()).unwrap_or(inner);
-                return Found::new(inner, close + length, Ink::Code);
+                return Delimited::new(inner, close + length, Ink::Code);
             }
             close += found;
         } else {
@@ -90,7 +90,7 @@ fn code(text: &str, at: usize) -> Option<Found<'_>> {
     None
 }
 
-fn stress(text: &str, at: usize, around: Ink) -> Option<Found<'_>> {
+fn stress(text: &str, at: usize, around: Ink) -> Option<Delimited<'_>> {
     let bytes = text.as_bytes();
     let length = run(bytes, at).min(3);
     // `__init__` is a name far more often than it is stress.
@@ -104,15 +104,15 @@ fn stress(text: &str, at: usize, around: Ink) -> Option<Found<'_>> {
         (2, _) => Ink::Strong,
         _ => Ink::Emphasis,
     };
-    Found::new(&text[at + length..end], end + length, ink)
+    Delimited::new(&text[at + length..end], end + length, ink)
 }
 
-fn struck(text: &str, at: usize) -> Option<Found<'_>> {
+fn struck(text: &str, at: usize) -> Option<Delimited<'_>> {
     if run(text.as_bytes(), at) != 2 {
         return None;
     }
     let end = closing(text, at, 2)?;
-    Found::new(&text[at + 2..end], end + 2, Ink::Struck)
+    Delimited::new(&text[at + 2..end], end + 2, Ink::Struck)
 }
 
 /// Where the partner of the signs stands. Signs stand close to their words, and an underscore within a word is a letter.
@@ -145,7 +145,7 @@ fn closing(text: &str, at: usize, length: usize) -> Option<usize> {
 }
 
 /// `[words](address)`: the address stands behind the words, because nobody can click here.
-fn link(text: &str, at: usize) -> Option<Found<'_>> {
+fn link(text: &str, at: usize) -> Option<Delimited<'_>> {
     let close = at + text[at..].find("](")?;
     let inner = &text[at + 1..close];
     let end = close + 2 + text[close + 2..].find(')')?;
@@ -154,5 +154,5 @@ fn link(text: &str, at: usize) -> Option<Found<'_>> {
         return None;
     }
     let behind = if address == inner { String::new() } else { format!(" ({address})") };
-    Some(Found { behind, ..Found::new(inner, end + 1, Ink::Link)? })
+    Some(Delimited { behind, ..Delimited::new(inner, end + 1, Ink::Link)? })
 }

@@ -16,13 +16,13 @@ const BETWEEN: usize = 3;
 #[derive(Debug)]
 pub(super) struct Table {
     aligns: Vec<Align>,
-    held: Vec<Row>,
+    held: Vec<TableRow>,
     /// The columns, once something was shown.
     columns: Option<Columns>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct TableRow {
     written: String,
     cells: Vec<Styled>,
     is_heading: bool,
@@ -50,13 +50,13 @@ impl Table {
     pub fn new(heading: &str, delimiter: &str) -> Self {
         let align = |cell: &str| if cell.ends_with(':') && !cell.starts_with(':') { Align::Right } else { Align::Left };
         let aligns = cells(delimiter).map(align).collect();
-        let heading = Row::new(heading.trim(), Ink::Strong, true);
+        let heading = TableRow::new(heading.trim(), Ink::Strong, true);
         Self { aligns, held: vec![heading], columns: None }
     }
 
     /// Takes a row.
     pub fn row(&mut self, line: &str, columns: usize, glyphs: &Glyphs, out: &mut Vec<Styled>) {
-        self.held.push(Row::new(line.trim(), Ink::None, false));
+        self.held.push(TableRow::new(line.trim(), Ink::None, false));
         if self.columns.is_some() || self.held.len() > MOST_HELD {
             self.give(columns, glyphs, out);
         }
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// One row, as many lines as its longest cell has.
-    fn lines(&self, row: &Row, widths: &[usize], glyphs: &Glyphs, out: &mut Vec<Styled>) {
+    fn lines(&self, row: &TableRow, widths: &[usize], glyphs: &Glyphs, out: &mut Vec<Styled>) {
         let empty = Styled::default();
         let split: Vec<Vec<Styled>> =
             widths.iter().enumerate().map(|(at, width)| row.cells.get(at).unwrap_or(&empty).split(*width)).collect();
@@ -104,7 +104,7 @@ impl Table {
     }
 }
 
-impl Row {
+impl TableRow {
     fn new(line: &str, ink: Ink, is_heading: bool) -> Self {
         let cells = cells(line).map(|cell| inline::styled(&cell.replace("\\|", "|"), ink)).collect();
         Self { written: line.to_owned(), cells, is_heading }
@@ -126,7 +126,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Gives each column what it needs, or as much as there is: the widest give way first.
-fn fit(rows: &[Row], columns: usize) -> Columns {
+fn fit(rows: &[TableRow], columns: usize) -> Columns {
     let count = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let widest = |at: usize| rows.iter().filter_map(|row| row.cells.get(at)).map(Styled::width).max().unwrap_or(0);
     let mut widths: Vec<usize> = (0..count).map(|at| widest(at).max(1)).collect();

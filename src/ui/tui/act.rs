@@ -6,15 +6,15 @@ use ratatui_core::layout::{Position, Rect};
 use super::blocks::Folding;
 use super::input::{Input, Question, Typed};
 use super::keys::{Wish, wish};
-use super::orders::Order;
 use super::panes::{Pane, tools};
 use super::rows::boundary;
 use super::scroll::{Pages, Place};
 use super::search::{Direction, Query, Search};
 use super::state::{Side, State};
 use super::{Left, Owner};
+use crate::control::Order;
 use crate::event::Stream;
-use crate::journal::Outcome;
+use crate::journal::{Activity, Outcome};
 use crate::ui::figures;
 
 /// How many rows a turn of the wheel moves.
@@ -109,13 +109,15 @@ impl State {
                 self.stream = if self.stream == Stream::Stdout { Stream::Stderr } else { Stream::Stdout };
                 self.show(Pane::Raw);
             }
-            Wish::Pause if self.index.paused => self.order(Order::Continue),
-            Wish::Pause => self.order(Order::Pause),
-            Wish::Stop => self.order(Order::Stop),
+            Wish::Pause if matches!(self.index.activity, Activity::Paused | Activity::Pausing) => {
+                self.order(&Order::Continue);
+            }
+            Wish::Pause => self.order(&Order::Pause),
+            Wish::Stop => self.order(&Order::Stop { now: false }),
             Wish::StopNow => self.ask_the_run(Question::StopNow),
             Wish::Hint => self.ask_the_run(Question::Hint),
             Wish::Answer => self.ask_for_answer(),
-            Wish::Retry => self.order(Order::Retry),
+            Wish::Retry => self.order(&Order::Retry),
             Wish::Limit => self.ask_the_run(Question::Limit),
             Wish::Mouse => return Deed::Mouse,
             Wish::Help => self.help = true,
@@ -312,7 +314,7 @@ impl State {
 
     /// Asks something that only a run under way can be told.
     fn ask_the_run(&mut self, question: Question) {
-        if self.running { self.ask(question, "") } else { self.tell("the run is not under way") }
+        if self.running { self.ask(question, "") } else { self.tell("the run is not running") }
     }
 
     fn ask_for_answer(&mut self) {
@@ -335,8 +337,11 @@ impl State {
                     self.query = Query::new(&text);
                     self.search_on(Direction::Forward);
                 }
-                Question::Hint => self.order(Order::Hint(text)),
-                Question::Limit => self.order(Order::Limit(text)),
+                Question::Hint => self.order(&Order::Hint { words: text }),
+                Question::Limit => match Order::limit(&text) {
+                    Ok(order) => self.order(&order),
+                    Err(reason) => self.tell(reason),
+                },
                 Question::Answer => return Deed::Leave(Left::Answered(text)),
                 Question::Write => self.write(&text),
                 Question::StopNow | Question::Leave => {}
@@ -347,8 +352,8 @@ impl State {
 
     fn chosen(&mut self, question: Question, letter: char) -> Deed {
         match (question, letter) {
-            (Question::StopNow, 'y' | 'Y') | (Question::Leave, 'S') => self.order(Order::StopNow),
-            (Question::Leave, 's') => self.order(Order::Stop),
+            (Question::StopNow, 'y' | 'Y') | (Question::Leave, 'S') => self.order(&Order::Stop { now: true }),
+            (Question::Leave, 's') => self.order(&Order::Stop { now: false }),
             (Question::Leave, 'd') => return Deed::Leave(Left::Closed),
             (Question::Leave, _) => self.ask(Question::Leave, ""),
             _ => {}
@@ -356,13 +361,15 @@ impl State {
         Deed::None
     }
 
-    fn order(&mut self, order: Order) {
+    fn order(&mut self, order: &Order) {
         if !self.running {
-            self.tell("the run is not under way");
+            self.tell("the run is not running");
             return;
         }
-        let told = self.hands.tell(order).unwrap_or_else(|reason| reason);
-        self.tell(told);
+        match self.actions.order(order) {
+            Ok(()) => self.tell(order.effect()),
+            Err(reason) => self.tell(reason),
+        }
     }
 
     /// Writes the transcript of the selected entry, page by page.

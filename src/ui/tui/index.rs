@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::event::{FailureClass, Usage};
-use crate::journal::{Body, Fact, Outcome, Receipt, Record};
+use crate::journal::{Activity, Body, Fact, IterationOutcome, Outcome, Receipt, Record};
 use crate::signals::Signal;
 
 /// A page ends behind this many bytes, at the next place where nothing is torn apart.
@@ -50,10 +50,8 @@ pub struct Index {
     pub events: VecDeque<Published>,
     /// How many events there were.
     pub events_count: usize,
-    /// The wait between two iterations.
-    pub wait: Option<Wait>,
-    /// True while the run is paused.
-    pub paused: bool,
+    /// What the run does now, if it is alive.
+    pub activity: Activity,
     /// When the newest record of ralph was written.
     pub newest: Option<Timestamp>,
 }
@@ -120,6 +118,8 @@ pub enum LineFeed {
 pub struct Ended {
     /// Whether the agent's turn succeeded.
     pub success: bool,
+    /// A person stopped it.
+    pub interrupted: bool,
     /// The failure's class.
     pub class: Option<FailureClass>,
     /// How long it took.
@@ -156,15 +156,6 @@ pub struct End {
     pub duration_ms: u64,
     /// What the agent wants to know.
     pub question: Option<String>,
-}
-
-/// A wait between two iterations.
-#[derive(Clone, Debug)]
-pub struct Wait {
-    /// When it ends.
-    pub until: Timestamp,
-    /// Why.
-    pub reason: String,
 }
 
 /// An event that was published.
@@ -210,8 +201,7 @@ impl Index {
             end: None,
             events: VecDeque::new(),
             events_count: 0,
-            wait: None,
-            paused: false,
+            activity: Activity::default(),
             newest: None,
         }
     }
@@ -290,17 +280,16 @@ impl Index {
     }
 
     fn fact(&mut self, fact: Fact, at: Timestamp, from: u64) {
+        self.activity.see(&fact, at);
         match fact {
             Fact::RunStart { agent, max_iterations, max_cost_usd, .. } => {
                 let started = self.run.started.or(Some(at));
                 self.run = Run { agent, started, most: max_iterations, most_usd: max_cost_usd };
                 self.end = None;
-                (self.wait, self.paused) = (None, false);
             }
             Fact::IterationStart { iteration, of, agent, hat, terminal, interactive, .. } => {
                 self.pages.push(from);
                 self.run.most = of;
-                (self.wait, self.paused) = (None, false);
                 let agent = agent.filter(|agent| *agent != self.run.agent).map(String::into_boxed_str);
                 self.entries.push(Entry {
                     iteration,
@@ -336,12 +325,6 @@ impl Index {
                     entry.ended = Some(Ended::from(&*receipt));
                 }
             }
-            Fact::Decision { wait_ms, reason, .. } => {
-                self.wait = wait_ms.and_then(|wait| {
-                    let until = at.checked_add(Duration::from_millis(wait)).ok()?;
-                    Some(Wait { until, reason })
-                });
-            }
             Fact::Published { iteration, event, by, heard_by } => {
                 self.events_count += 1;
                 if self.events.len() == MOST_EVENTS {
@@ -350,17 +333,15 @@ impl Index {
                 let payload: String = event.payload.chars().take(LONGEST_PAYLOAD).collect();
                 self.events.push_back(Published { iteration, at, topic: event.topic, payload, by, heard_by });
             }
-            Fact::Control { command, .. } => match command.as_str() {
-                "continue" => self.paused = false,
-                "retry" => self.wait = None,
-                _ => {}
-            },
-            Fact::Notice { message } => self.paused |= message.starts_with("paused;"),
             Fact::RunEnd { outcome, reason, duration_ms, question, .. } => {
-                (self.wait, self.paused) = (None, false);
                 self.end = Some(End { at: from, outcome, reason, duration_ms, question });
             }
-            Fact::Display { .. } | Fact::Interrupt { .. } => {}
+            Fact::Decision { .. }
+            | Fact::Control { .. }
+            | Fact::Paused
+            | Fact::Display { .. }
+            | Fact::Interrupt { .. }
+            | Fact::Notice { .. } => {}
         }
     }
 
@@ -452,7 +433,8 @@ impl From<&Receipt> for Ended {
     fn from(receipt: &Receipt) -> Self {
         let Usage { cost_usd, .. } = receipt.usage;
         Self {
-            success: receipt.success,
+            success: receipt.success(),
+            interrupted: receipt.outcome == IterationOutcome::Interrupted,
             class: receipt.class,
             duration_ms: receipt.duration_ms,
             tokens: receipt.usage.total_or_sum(),

@@ -31,8 +31,13 @@ impl Question {
             Self::Limit => "limit (200, $5 or 2h): ",
             Self::Write => "write to: ",
             Self::StopNow => "stop the agent now? y n",
-            Self::Leave => "s stop after this iteration  S stop now  d go on as lines  Esc stay",
+            Self::Leave => "s stop after this iteration  S stop now  d detach: show lines  Esc cancel",
         }
+    }
+
+    /// True when the answer only makes sense while the run is running.
+    pub const fn needs_running_run(self) -> bool {
+        matches!(self, Self::Hint | Self::Limit | Self::StopNow | Self::Leave)
     }
 
     /// True when one key is the answer.

@@ -1,27 +1,26 @@
 //! The full-screen view: a window on a journal, live or finished.
 //!
 //! It reads the journal from disk like anybody else, so that it opens any run from any terminal, and memory does not grow
-//! with the run. It decides nothing: orders go through [`Hands`] to the loop. It draws at most thirty frames a second, and
+//! with the run. It decides nothing: orders go through [`Actions`] to the loop. It draws at most thirty frames a second, and
 //! none while nothing changes.
 
 mod act;
+mod actions;
 mod blocks;
 mod detail;
 mod index;
 mod input;
-mod keyboard;
 mod keys;
 mod model;
-mod orders;
+
+mod offscreen;
 mod panes;
 mod rows;
 mod screen;
 mod scroll;
 mod search;
 mod state;
-mod still;
 mod tail;
-mod terminal;
 mod theme;
 mod transcript;
 
@@ -30,19 +29,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use actions::Actions;
 pub use keys::{KEYS, Key};
-pub use orders::{Hands, Order};
+pub use offscreen::Offscreen;
 pub use panes::list::Mark;
 pub use screen::pane_size;
-pub use still::Still;
 pub use theme::Signs;
 
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
+use crate::terminal::{self, FullScreen, Keyboard};
 use act::Deed;
-use keyboard::Keyboard;
 use state::{State, Work};
-use terminal::Taken;
 use theme::Theme;
 
 /// The least time between two frames.
@@ -76,7 +74,7 @@ pub struct Options {
     /// Whose run it is.
     pub owner: Owner,
     /// What the view cannot do itself.
-    pub hands: Box<dyn Hands>,
+    pub actions: Box<dyn Actions>,
 }
 
 /// How the view was left.
@@ -114,10 +112,10 @@ pub struct Seen {
 
 /// Shows a run until somebody leaves.
 pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
-    let caught = Signals::catch(&*options.hands)?;
-    let Options { directory, palette, glyphs, owner, hands } = options;
-    let mut state = State::new(directory, &Theme::new(palette, glyphs), hands, owner);
-    let mut taken = Taken::take()?;
+    let caught = Signals::catch(&*options.actions)?;
+    let Options { directory, palette, glyphs, owner, actions } = options;
+    let mut state = State::new(directory, &Theme::new(palette, glyphs), actions, owner);
+    let mut taken = FullScreen::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
     let mut work = Work::Done;
@@ -171,15 +169,15 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
                 }
                 Deed::Redraw => taken.screen.clear().map(|()| None)?,
                 Deed::Interrupt => {
-                    state.hands.interrupt();
+                    state.actions.interrupt();
                     state.tell("asked the agent to stop; Ctrl-C once more kills it");
                     None
                 }
                 Deed::Suspend => {
                     drop(taken);
-                    state.hands.suspend(state.player());
+                    state.actions.suspend(state.player());
                     caught.wait_until_continued();
-                    taken = Taken::take()?;
+                    taken = FullScreen::take()?;
                     state.changed = true;
                     None
                 }
@@ -214,11 +212,10 @@ struct Signals {
 }
 
 impl Signals {
-    fn catch(hands: &dyn Hands) -> io::Result<Self> {
+    fn catch(actions: &dyn Actions) -> io::Result<Self> {
         let mut caught = Self { number: Arc::default(), continued: Arc::default(), ids: Vec::new() };
         caught.ids.push(signal_hook::flag::register(libc::SIGCONT, Arc::clone(&caught.continued))?);
-        let hangup = Some(libc::SIGHUP).filter(|signal| !hands.ignores(*signal));
-        for signal in [libc::SIGINT, libc::SIGTERM].into_iter().chain(hangup) {
+        for signal in actions.ending_signals() {
             let value = usize::try_from(signal).unwrap_or(0);
             caught.ids.push(signal_hook::flag::register_usize(signal, Arc::clone(&caught.number), value)?);
         }

@@ -8,10 +8,9 @@ use jiff::Timestamp;
 use super::rows::boundary;
 use crate::event::{Event, Known, Meta, Object, Status, Stream, Tag, TodoItem};
 use crate::journal::{Body, Fact, Record};
-use crate::signals::Signal;
-use crate::ui::callouts::outcome;
 use crate::ui::style::Ink;
-use crate::ui::{figures, tools};
+use crate::ui::tools;
+use crate::ui::words::{self, Phrase};
 
 /// More of one block is not shown.
 const LONGEST: usize = 256 * 1024;
@@ -104,9 +103,9 @@ impl Blocks {
     pub fn see(&mut self, record: &Record, at: u64) {
         match &record.body {
             Body::Agent { event, from, .. } => self.event(event, *from, record.at, at),
-            Body::Loop(fact) => self.fact(fact, at),
+            Body::Loop(fact) => self.fact(fact, record.at, at),
             Body::Unknown { kind, .. } => {
-                self.remark(at, "SYS", Ink::Warn, format!("a record `{kind}` of a newer ralph"));
+                self.remark(at, "SYS", Ink::Warn, words::unknown(kind));
             }
         }
     }
@@ -218,48 +217,20 @@ impl Blocks {
 
     fn meta(&mut self, meta: &Meta, at: u64) {
         let Some(known) = meta.known() else { return };
-        let after = |text: Option<String>| text.map_or_else(String::new, |text| format!(": {text}"));
-        let (ink, text) = match known {
-            Known::Todo { items } => {
-                // Only what was last planned counts, and nothing was said in between.
-                if let Some(Block { kind: Kind::Plan(last), .. }) = self.all.last_mut() {
-                    *last = items;
-                    self.touch(self.all.len() - 1);
-                } else {
-                    self.push(at, Kind::Plan(items));
-                }
-                return;
+        if let Known::Todo { items } = known {
+            // Only what was last planned counts, and nothing was said in between.
+            if let Some(Block { kind: Kind::Plan(last), .. }) = self.all.last_mut() {
+                *last = items;
+                self.touch(self.all.len() - 1);
+            } else {
+                self.push(at, Kind::Plan(items));
             }
-            Known::TurnEnd { .. } | Known::Context { .. } => return,
-            Known::Files { changes } => {
-                let names: Vec<String> = changes
-                    .iter()
-                    .map(|file| match &file.change {
-                        Some(change) => format!("{change} {}", file.path),
-                        None => file.path.clone(),
-                    })
-                    .collect();
-                (Ink::Dim, names.join("\n"))
-            }
-            Known::Session { id } => (Ink::Dim, format!("session {id}")),
-            Known::Model { model } => (Ink::Dim, format!("model {model}")),
-            Known::Version { version } => (Ink::Dim, format!("version {version}")),
-            Known::Error { class, message, .. } => (Ink::Bad, format!("{}: {message}", class.name())),
-            Known::Retry { class, message, .. } => {
-                (Ink::Warn, format!("the agent tries again after {}{}", class.name(), after(message)))
-            }
-            Known::Permission { tool, message, .. } => {
-                (Ink::Warn, format!("tool `{tool}` was not permitted{}", after(message)))
-            }
-            Known::Unparsed { line, .. } => (Ink::Dim, format!("not understood: {line}")),
-            Known::ParseError { message, .. } => (Ink::Warn, format!("broken RTF1 line: {message}")),
-            Known::Warning { message } => (Ink::Warn, message),
-            Known::Dialect { from, to } => (Ink::Warn, format!("expected {from}, but the output is {to}: switched")),
-        };
-        self.remark(at, "SYS", ink, text);
+        } else if let Some((text, ink)) = words::meta(known) {
+            self.remark(at, "SYS", ink, text);
+        }
     }
 
-    fn fact(&mut self, fact: &Fact, at: u64) {
+    fn fact(&mut self, fact: &Fact, when: Timestamp, at: u64) {
         match fact {
             Fact::RunStart { ralph, run, agent, command, transcript, prompt, workspace, .. } => {
                 self.push(at, Kind::Rule(format!("ralph {ralph}, run {run}"), Ink::Strong));
@@ -275,55 +246,24 @@ impl Blocks {
                 self.push(at, Kind::Rule(format!("iteration {iteration} of {of}{hat}"), Ink::Strong));
             }
             Fact::Display { text, .. } => self.words(at, Tag::Ai, text, true, false),
-            Fact::Signal { signal, .. } => match signal {
-                Signal::NearMiss { marker, reason, line } => {
-                    let text = format!("`{marker}` does not count: {reason}\n{line}");
-                    self.remark(at, "SIGNAL", Ink::Warn, text);
-                }
-                Signal::Complete { marker } => self.remark(at, "SIGNAL", Ink::Good, format!("said `{marker}`")),
-                Signal::Question { text } => self.remark(at, "ASKS", Ink::Warn, text.as_str()),
-                other => {
-                    let text = serde_json::to_string(other).unwrap_or_default();
-                    self.remark(at, "SIGNAL", Ink::Warn, text);
-                }
-            },
             Fact::IterationEnd { receipt } => {
-                let mut parts = vec![outcome(receipt), figures::duration(receipt.duration_ms)];
-                parts.extend(figures::usage(&receipt.usage));
-                self.remark(at, "REPORT", if receipt.success { Ink::Good } else { Ink::Bad }, parts.join(", "));
-                for stray in &receipt.left_behind {
-                    self.remark(at, "SYS", Ink::Warn, format!("the agent left a process behind: {stray}"));
+                let (parts, ink) = words::report(receipt);
+                self.remark(at, "REPORT", ink, parts.join(", "));
+                for line in words::left_behind(receipt) {
+                    self.remark(at, "SYS", Ink::Warn, line);
                 }
             }
-            Fact::Decision { verdict, reason, wait_ms, .. } => {
-                let wait = wait_ms.map_or_else(String::new, |wait| format!(" {}", figures::duration(wait)));
-                let ink = if wait_ms.is_some() { Ink::Warn } else { Ink::Dim };
-                self.remark(at, "NEXT", ink, format!("{verdict}{wait}: {reason}"));
-            }
-            Fact::Verification { passed, checks, .. } => {
-                let ink = if *passed { Ink::Good } else { Ink::Bad };
-                let lines = checks.iter().map(|check| format!("{}: {}", check.name, check.ended));
-                self.remark(at, "VERIFY", ink, lines.collect::<Vec<_>>().join("\n"));
-            }
-            Fact::Published { event, by, heard_by, .. } => {
-                let hearers = if heard_by.is_empty() { "nobody".to_owned() } else { heard_by.join(", ") };
-                let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };
-                self.remark(at, "EVENT", ink, format!("{} by {by}, heard by {hearers}", event.topic));
-            }
-            Fact::Control { command, words } => {
-                let words = words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
-                self.remark(at, "YOU", Ink::Warn, format!("{command}{words}"));
-            }
-            Fact::Interrupt { unix_signal, action } => {
-                self.remark(at, "SYS", Ink::Warn, format!("{unix_signal}: {action}"));
-            }
-            Fact::Notice { message } => self.remark(at, "SYS", Ink::Warn, message.as_str()),
             Fact::RunEnd { reason, question, exit_code, .. } => {
                 let ink = if *exit_code == 0 { Ink::Good } else { Ink::Warn };
                 self.push(at, Kind::Rule("the run is over".to_owned(), ink));
                 self.remark(at, "END", ink, format!("{reason} (exit code {exit_code})"));
                 if let Some(question) = question {
                     self.remark(at, "ASKS", Ink::Warn, question.as_str());
+                }
+            }
+            other => {
+                if let Some(Phrase { tag, ink, text }) = words::fact(other, when) {
+                    self.remark(at, tag, ink, text);
                 }
             }
         }

@@ -13,6 +13,7 @@ use super::scroll::{Pages, Place, Scroll};
 use super::search::Query;
 use super::state::{Side, State};
 use super::theme::Theme;
+use crate::journal::Activity;
 use crate::journal::Outcome;
 use crate::ui::figures;
 use crate::ui::history::Standing;
@@ -320,7 +321,7 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
     }
     parts.extend(elapsed(state).map(|time| (2, time)));
     let silent = state.heard.elapsed();
-    if state.running && index.wait.is_none() && !index.paused && silent >= SILENT {
+    if state.standing() == Standing::Running && silent >= SILENT {
         parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
     }
     let (tokens, cost) = index.spent();
@@ -342,13 +343,12 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
 }
 
 fn standing(state: &State) -> String {
-    let index = &state.index;
-    match (state.standing(), &index.wait) {
-        (Standing::Running, Some(wait)) => {
-            let left = (wait.until.as_millisecond() - state.now.as_millisecond()).max(0) / 1000 * 1000;
+    match (state.standing(), &state.index.activity) {
+        (Standing::Waiting, Activity::Waiting { until, .. }) => {
+            let left = (until.as_millisecond() - state.now.as_millisecond()).max(0) / 1000 * 1000;
             format!("waiting {}", figures::duration(u64::try_from(left).unwrap_or(0)))
         }
-        (Standing::Running, None) if index.paused => "paused".to_owned(),
+        (Standing::Running, Activity::Pausing) => "pausing".to_owned(),
         (standing, _) => standing.name().to_owned(),
     }
 }
@@ -393,8 +393,8 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         format!("searching, {} %  Esc ends it", state.searched)
     } else if state.index.percent() < 99 && state.index.known() > 0 {
         format!("reading the journal, {} %", state.index.percent())
-    } else if let Some(wait) = state.index.wait.as_ref().filter(|_| state.running) {
-        format!("waiting: {}  r waits no longer", harmless(&wait.reason))
+    } else if let (Activity::Waiting { reason, .. }, true) = (&state.index.activity, state.running) {
+        format!("waiting: {}  r retry now", harmless(reason))
     } else if let Some(question) = question(state) {
         format!("it asks: {}  a answers, q leaves", harmless(&question.replace('\n', " ")))
     } else {

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use ratatui_core::layout::Rect;
 
 use super::Owner;
+use super::actions::Actions;
 use super::detail::Detail;
 use super::index::{Index, Reach};
 use super::input::Input;
-use super::orders::Hands;
 use super::panes::agent_screen::AgentScreen;
 use super::panes::files::Files;
 use super::panes::list::List;
@@ -63,7 +63,7 @@ pub struct State {
     /// How it looks.
     pub theme: Theme,
     /// What the view cannot do itself.
-    pub hands: Box<dyn Hands>,
+    pub actions: Box<dyn Actions>,
     /// Where the run is.
     pub directory: RunDirectory,
     /// Whose run it is.
@@ -130,13 +130,13 @@ pub enum Work {
 
 impl State {
     /// A view of a run.
-    pub fn new(directory: RunDirectory, theme: &Theme, hands: Box<dyn Hands>, owner: Owner) -> Self {
+    pub fn new(directory: RunDirectory, theme: &Theme, actions: Box<dyn Actions>, owner: Owner) -> Self {
         let index = Index::new(&directory.journal());
         Self {
             detail: Detail::of(0, &index),
             index,
             theme: *theme,
-            hands,
+            actions,
             directory,
             owner,
             transcript: Transcript::new(),
@@ -200,13 +200,23 @@ impl State {
     fn ask_whether_alive(&mut self) {
         if self.asked.is_none_or(|asked| asked.elapsed() >= ALIVE) {
             self.asked = Some(Instant::now());
-            let running = self.index.end.is_none() && self.hands.is_running();
-            self.changed |= running != self.running;
-            self.running = running;
+            let running = self.index.end.is_none() && self.actions.is_running();
+            self.set_running(running);
         }
-        if self.index.end.is_some() && self.running {
-            self.running = false;
-            self.changed = true;
+        if self.index.end.is_some() {
+            self.set_running(false);
+        }
+    }
+
+    /// A question about a run that has ended is not asked any longer.
+    fn set_running(&mut self, running: bool) {
+        if running == self.running {
+            return;
+        }
+        (self.running, self.changed) = (running, true);
+        if !running && self.input.as_ref().is_some_and(|input| input.question.needs_running_run()) {
+            self.input = None;
+            self.tell("the run has ended");
         }
     }
 
@@ -225,7 +235,7 @@ impl State {
         if self.pane == Pane::Files {
             let is_over = self.index.entries.get(self.selected).is_some_and(|entry| entry.ended.is_some());
             if self.files.entry() != self.selected || (self.files.is_early() && is_over) {
-                self.files = Files::ask(self.selected, &self.index, &mut *self.hands);
+                self.files = Files::ask(self.selected, &self.index, &mut *self.actions);
                 self.changed = true;
             }
             self.changed |= self.files.hear();
@@ -397,7 +407,7 @@ impl State {
     pub fn standing(&self) -> Standing {
         match &self.index.end {
             Some(end) => Standing::Ended(end.outcome),
-            None if self.running => Standing::Running,
+            None if self.running => Standing::of(&self.index.activity),
             None => Standing::Unfinished,
         }
     }

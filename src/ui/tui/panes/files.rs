@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
+use super::super::actions::Actions;
 use super::super::detail::Detail;
 use super::super::index::Index;
-use super::super::orders::Hands;
 use super::super::rows::{Row, boundary, difference};
 use super::super::theme::Theme;
 use crate::journal::Receipt;
@@ -42,10 +42,10 @@ impl Files {
     }
 
     /// Asks about another entry, or again about the same one.
-    pub fn ask(entry: usize, index: &Index, hands: &mut dyn Hands) -> Self {
+    pub fn ask(entry: usize, index: &Index, actions: &mut dyn Actions) -> Self {
         let receipt = index.receipt(entry);
         let changed = receipt.clone().filter(|receipt| !receipt.files.is_empty());
-        let asked = changed.map(|receipt| hands.difference(receipt));
+        let asked = changed.map(|receipt| actions.difference(receipt));
         Self { entry, receipt, asked, ..Self::default() }
     }
 

@@ -61,7 +61,8 @@ impl Pages for List<'_> {
             row = row.and(Ink::Agent, hat);
         } else if let Some(agent) = &entry.agent {
             row = row.and(Ink::Agent, agent);
-        } else if let Some(class) = entry.ended.and_then(|ended| ended.class).filter(|_| wide) {
+        } else if let Some(class) = entry.ended.filter(|ended| wide && !ended.interrupted).and_then(|ended| ended.class)
+        {
             row = row.and(Ink::Bad, class.name());
         }
         row
@@ -93,6 +94,7 @@ impl Mark {
     fn of(entry: &Entry, running: bool) -> Self {
         match (&entry.ended, entry.said) {
             (None, _) if running => Self::UnderWay,
+            (Some(ended), _) if !ended.success && ended.interrupted => Self::Unclear,
             (Some(ended), _) if !ended.success => Self::Failed,
             (Some(ended), _) if ended.verified == Some(false) => Self::Unverified,
             (Some(_), Some(Said::Complete)) => Self::Complete,
@@ -119,7 +121,9 @@ impl Mark {
             Self::UnderWay => "under way",
             Self::Ok => "went well; there is more to do",
             Self::Complete => "the agent said that everything is done",
-            Self::Unclear => "look at it: almost said that it is done, asked something, or never ended",
+            Self::Unclear => {
+                "look at it: almost said that it is done, asked something, was interrupted, or never ended"
+            }
             Self::Failed => "failed",
             Self::Unverified => "said that everything is done, but a `verify` command did not agree",
         }

@@ -1,0 +1,120 @@
+//! Which runs are removed, and removing them. Never one that is running, and none that could be resumed unless asked.
+
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::app::find::Here;
+use crate::error::{UserError, io_reason};
+use crate::git::remove_leftovers;
+use crate::journal::{Outcome, RunDirectory, Store};
+use crate::ui::history::{Standing, Told, local};
+
+/// Removes completed runs until so many runs are left.
+pub fn retain(store: &Store, keep: u32) -> Result<(), UserError> {
+    let here = Here::of(store.clone());
+    let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+    let rule = Rule { older_than: None, keep: Some(keep), max_size: None, resumable: false };
+    sweep(&here, &rule, Deed::Remove).map(|_| ())
+}
+
+/// Which runs go.
+pub struct Rule {
+    pub older_than: Option<jiff::SignedDuration>,
+    pub keep: Option<usize>,
+    pub max_size: Option<u64>,
+    /// Also those that could be resumed.
+    pub resumable: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    Tell,
+    Remove,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub struct Swept {
+    pub gone: Vec<Gone>,
+    pub kept: usize,
+    pub room: u64,
+}
+
+pub struct Gone {
+    pub id: String,
+    pub started: String,
+    pub size: u64,
+}
+
+pub fn sweep(here: &Here, rule: &Rule, deed: Deed) -> Result<Swept, UserError> {
+    let failed = |error: &io::Error| UserError::failed(format!("cannot list the runs: {}", io_reason(error)));
+    let mut runs = here.store.runs().map_err(|error| failed(&error))?;
+    runs.reverse();
+    let mut swept = Swept::default();
+    for run in &runs {
+        if deed == Deed::Remove && !here.is_running(run) {
+            remove_leftovers(&run.path);
+        }
+        let size = size(&run.path);
+        // One that cannot be read is not known to be over.
+        let told = here.tell(run).ok();
+        let is_over = told.as_ref().is_some_and(|told| match told.standing {
+            Standing::Running | Standing::Waiting | Standing::Paused => false,
+            Standing::Ended(Outcome::Complete) => true,
+            Standing::Unfinished | Standing::Ended(_) => rule.resumable,
+        });
+        let old = rule.older_than.is_some_and(|age| told.as_ref().is_some_and(|told| is_older(told, age)));
+        let many = rule.keep.is_some_and(|most| swept.kept >= most);
+        let large = rule.max_size.is_some_and(|most| swept.room + size > most);
+        if is_over && (old || many || large) {
+            if deed == Deed::Remove {
+                remove(run)?;
+            }
+            let started = local(told.and_then(|told| told.summary.started));
+            swept.gone.push(Gone { id: run.id.clone(), started, size });
+        } else {
+            swept.kept += 1;
+            swept.room += size;
+        }
+    }
+    Ok(swept)
+}
+
+fn is_older(told: &Told, age: jiff::SignedDuration) -> bool {
+    let newest = told.summary.newest.or(told.summary.started);
+    newest.is_some_and(|newest| Timestamp::now().duration_since(newest) > age)
+}
+
+/// The journal goes last: as long as it is there, what is left is a run.
+fn remove(run: &RunDirectory) -> Result<(), UserError> {
+    let failed =
+        |error: &io::Error| UserError::failed(format!("cannot remove the run `{}`: {}", run.id, io_reason(error)));
+    for part in ["raw", "prompts"] {
+        match std::fs::remove_dir_all(run.path.join(part)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),
+            _ => {}
+        }
+    }
+    std::fs::remove_dir_all(&run.path).map_err(|error| failed(&error))
+}
+
+fn size(directory: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..1024 => format!("{count} B"),
+        1024..0x10_0000 => format!("{} KiB", count >> 10),
+        0x10_0000..0x4000_0000 => format!("{} MiB", count >> 20),
+        _ => format!("{}.{} GiB", count >> 30, (count >> 20) % 1024 * 10 / 1024),
+    }
+}

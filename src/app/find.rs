@@ -1,0 +1,187 @@
+//! Which run is meant, and how far it has come: what all commands that look at runs begin with.
+
+use std::io;
+use std::path::Path;
+
+use super::working_directory;
+use crate::config::{self, Settings};
+use crate::error::{UserError, io_reason};
+use crate::journal::store::Unresolved;
+use crate::journal::{Holder, Lock, RunDirectory, State, Store, Summary};
+use crate::ui::history::{Standing, Told};
+use crate::ui::out;
+
+/// How much of a prompt is read for its first words.
+const BEGINNING: usize = 400;
+
+/// The runs of one project.
+pub struct Here {
+    /// Where they are.
+    pub store: Store,
+    /// Who runs there now.
+    pub running: Option<Holder>,
+}
+
+impl Here {
+    /// The project of this directory, or of the nearest directory above it that has runs. Nothing is created.
+    pub fn find() -> Result<Self, UserError> {
+        let workspace = working_directory()?;
+        let states = states(&workspace);
+        let stores = workspace.ancestors().flat_map(|place| states.iter().map(|state| state.store(place)));
+        stores.into_iter().find(Store::exists).map(Self::of).ok_or_else(|| no_runs(&workspace))
+    }
+
+    /// The run that is meant, with its project: one of this directory, or, when an id is given, of any project.
+    pub fn run(id: Option<&str>) -> Result<(Self, RunDirectory), UserError> {
+        let here = Self::find();
+        let local = match &here {
+            Ok(here) => here.store.resolve(id),
+            Err(_) => Err(Unresolved::NoRuns),
+        };
+        let unknown = match (local, here) {
+            (Ok(run), Ok(here)) => return Ok((here, run)),
+            (Err(Unresolved::Unknown | Unresolved::NoRuns), here) if id.is_some() => here.err(),
+            (Err(error), Ok(_)) => return Err(unresolved(&error, id)),
+            (_, Err(error)) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for state in states(&working_directory()?) {
+            let stores = state.stores().map_err(|error| unlisted(&error))?;
+            found.extend(stores.into_iter().filter_map(|store| store.resolve(id).ok().map(|run| (store, run))));
+        }
+        match (found.pop(), found.is_empty()) {
+            (Some((store, run)), true) => Ok((Self::of(store), run)),
+            (Some((_, run)), false) => {
+                let ids = found.into_iter().map(|(_, run)| run.id).chain([run.id]).collect();
+                Err(unresolved(&Unresolved::Many(ids), id))
+            }
+            (None, _) => Err(unknown.unwrap_or_else(|| unresolved(&Unresolved::Unknown, id))),
+        }
+    }
+
+    /// All projects of this user that have runs.
+    pub fn everywhere() -> Result<Vec<Self>, UserError> {
+        let mut all = Vec::new();
+        for state in states(&working_directory()?) {
+            let stores = state.stores().map_err(|error| unlisted(&error))?;
+            all.extend(stores.into_iter().filter(Store::exists).map(Self::of));
+        }
+        Ok(all)
+    }
+
+    /// A project, and who runs there.
+    pub fn of(store: Store) -> Self {
+        let running = Lock::holder(&store);
+        Self { store, running }
+    }
+
+    /// True while this run is running.
+    pub fn is_running(&self, run: &RunDirectory) -> bool {
+        self.running.as_ref().is_some_and(|holder| holder.run == run.id)
+    }
+
+    /// All runs, newest first. One that cannot be read is left out and named on standard error.
+    pub fn told(&self) -> Result<Vec<Told>, UserError> {
+        let runs = self.store.runs().map_err(|error| unlisted(&error))?;
+        let mut told = Vec::new();
+        for run in runs.iter().rev() {
+            match self.tell(run) {
+                Ok(run) => told.push(run),
+                Err(error) => out::warn(error.message),
+            }
+        }
+        Ok(told)
+    }
+
+    /// What is known of a run.
+    pub fn tell(&self, run: &RunDirectory) -> Result<Told, UserError> {
+        let mut summary = Summary::of(run).map_err(|error| unreadable(run, &error))?;
+        // Its directory has a name that was checked; what a file says may be anything.
+        summary.run.clone_from(&run.id);
+        let standing = match summary.outcome() {
+            _ if self.is_running(run) => Standing::of(&summary.activity),
+            Some(outcome) => Standing::Ended(outcome),
+            None => Standing::Unfinished,
+        };
+        Ok(Told { standing, words: first_words(run), summary })
+    }
+}
+
+/// The state directories to look in: the one that the configuration here names, and the user's.
+fn states(workspace: &Path) -> Vec<State> {
+    // A configuration that cannot be read must not hide the runs.
+    let file = config::nearest_file(None, workspace).unwrap_or_default();
+    let configured = file.layer.journal_directory.and_then(|setting| setting.value).map(State::at);
+    let mut states: Vec<State> = configured.into_iter().chain(State::of_user()).collect();
+    states.dedup();
+    states
+}
+
+/// Where a run keeps its records.
+pub fn state(settings: &Settings, workspace: &Path) -> Result<State, UserError> {
+    let configured = settings.journal_directory.value.as_ref().map(|path| State::at(workspace.join(path)));
+    configured.or_else(State::of_user).ok_or_else(|| {
+        UserError::usage("there is no directory for ralph's records: HOME is not set")
+            .hint("set HOME, XDG_STATE_HOME or RALPH_STATE_DIR, or `journal.directory` in `ralph.yml`")
+    })
+}
+
+fn unlisted(error: &io::Error) -> UserError {
+    UserError::failed(format!("cannot list the runs: {}", io_reason(error)))
+}
+
+fn unresolved(error: &Unresolved, id: Option<&str>) -> UserError {
+    let id = id.unwrap_or_default();
+    match error {
+        Unresolved::NoRuns => UserError::usage("there are no runs here").hint("start one: `ralph run \"…\"`"),
+        Unresolved::Unknown => UserError::usage(format!("no run has the id `{id}`")).hint("see `ralph runs --all`"),
+        Unresolved::Many(ids) => {
+            UserError::usage(format!("`{id}` fits several runs: {}", ids.join(", "))).hint("give more of its id")
+        }
+        Unresolved::Io(error) => unlisted(error),
+    }
+}
+
+/// A journal that cannot be read.
+pub fn unreadable(run: &RunDirectory, error: &io::Error) -> UserError {
+    UserError::failed(format!("cannot read the run `{}`: {}", run.id, io_reason(error)))
+        .hint(format!("its directory is `{}`", run.path.display()))
+}
+
+fn no_runs(workspace: &Path) -> UserError {
+    UserError::usage(format!("there are no runs in `{}`", workspace.display()))
+        .hint("change to the directory where ralph ran, or start a run: `ralph run \"…\"`")
+}
+
+/// The first words of the first prompt.
+fn first_words(run: &RunDirectory) -> String {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(run.prompt(1)).and_then(|file| file.take(BEGINNING as u64).read_to_end(&mut bytes));
+    if read.is_err() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default()
+        .trim_start_matches('#')
+        .trim()
+        .to_owned()
+}
+
+/// Prints; whoever reads may have enough before the end.
+pub fn print(text: &str) -> Result<u8, UserError> {
+    shown(out::print(text))
+}
+
+/// How showing something went. A reader that left had enough.
+pub fn shown(result: io::Result<()>) -> Result<u8, UserError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(UserError::failed(format!("cannot show it: {}", io_reason(&error))))
+        }
+        _ => Ok(0),
+    }
+}

@@ -1,0 +1,469 @@
+//! What a run is made of: flags, environment, `ralph.yml` and agent files become one [`Plan`].
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
+use crate::app::choose::{Purpose, choose};
+use crate::app::repository;
+use crate::cli::{Cli, Command, Run};
+use crate::config::{
+    self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting,
+    SettingValue, Settings, shell_words,
+};
+use crate::error::{UserError, io_reason};
+use crate::plugin::{self, Chosen, Loaded};
+use crate::process::{self, Clocks};
+use crate::run::decide::Policy;
+use crate::run::hats::Hats;
+use crate::run::mode::Mode;
+use crate::run::notify::Notify;
+use crate::run::prompt::Source;
+use crate::run::verify::Check;
+use crate::run::{Filter, Keys, LeftBehind, Plan, Room, Screen, Worker, sessions, start_error};
+use crate::signals::promise::Rule;
+use crate::transcript::{Choice, PLAIN, Selected, names, select};
+use crate::user_file;
+
+/// The longest silence before the first byte of an agent that prints events.
+const STARTUP: Duration = Duration::from_secs(300);
+
+/// A run that can begin, and where its parts came from.
+pub struct Planned {
+    /// The run.
+    pub plan: Plan,
+    /// Its settings.
+    pub settings: Settings,
+    /// What the file says of single agents.
+    pub adapters: Vec<(String, Adapter)>,
+    /// Where the chosen agent is defined.
+    pub defined_by: Option<DefinedBy>,
+    /// Why it was chosen.
+    pub why: String,
+}
+
+/// Puts everything together; the agent is not started yet.
+pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
+    let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
+    let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
+    let layers = flags(args)?.over(config::environment()).over(of_mode.layer);
+    let file = FileLayer { warnings: [file.warnings, of_mode.warnings].concat(), ..file };
+    let task = mode.map_or(Task::Asked(args), |mode| Task::Mode(Box::new(mode), args));
+    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Run };
+    plan_from(layers, file, workspace, task, purpose)
+}
+
+/// What the run is about.
+pub enum Task<'a> {
+    /// What the arguments say, or the usual files.
+    Asked(&'a Run),
+    /// The prompt of a mode around that.
+    Mode(Box<Mode>, &'a Run),
+    /// It is known already.
+    Known(Source),
+}
+
+/// The same from a file that has been read, under layers that are above it.
+pub fn plan_from(
+    layers: Layer,
+    file: FileLayer,
+    workspace: PathBuf,
+    task: Task<'_>,
+    purpose: Purpose,
+) -> Result<Planned, UserError> {
+    let said = layers.over(file.layer.clone());
+    let asked = said.clone().settle();
+    if purpose == Purpose::Run {
+        repository::consent(&asked, &file, &workspace)?;
+    }
+    let Chosen { agent, source: defined_by, why, notices: told, loaded: plugin } =
+        choose(&asked, &file, &workspace, purpose)?;
+    let mut loaded: BTreeMap<String, Loaded> =
+        plugin.map(|plugin| (agent.id().to_owned(), plugin)).into_iter().collect();
+    // What the configuration of another loop says comes after the user's own words.
+    let mut settings =
+        said.over(plugin::settings::layer(&agent, &workspace)?).over(plugin::wrapper::layer(&agent)).settle();
+    let rule = Rule::new(
+        settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
+        settings.completion_match.value,
+    );
+    let rule = rule.or(&settings.completion_also.value);
+    let unknown = if let Task::Mode(mode, _) = &task { mode.unknown() } else { Vec::new() };
+    let prompt = match task {
+        Task::Mode(mode, args) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
+        Task::Known(prompt) => prompt,
+        Task::Asked(args) => prompt_source(args, &settings, &agent, &workspace)?,
+    };
+    let words = prompt.read()?;
+    let mut turn = Turn::new(&words, &workspace);
+    if settings.mode.value == RunMode::Interactive {
+        turn.mode = Attendance::Interactive;
+    }
+    process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
+    let mut notices = [file.warnings.clone(), told].concat();
+    let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
+    notices.extend(unknown.iter().map(strange));
+    let common = settings.clone();
+    let first = worker(agent, &mut settings, &file, &workspace)?;
+    if let Selected::Command(argv) = &first.transcript {
+        notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
+    }
+    for check in &settings.verify.value {
+        check.find_program(&workspace).map_err(|error| UserError {
+            message: format!("{} (from {})", error.message, settings.verify.origin),
+            ..error
+        })?;
+        notices.push(format!("completion check: `{}` (from {})", check.command, settings.verify.origin));
+    }
+    if let Some(command) = &settings.notify_command.value {
+        notices.push(format!(
+            "notifications: `{}` (from {})",
+            SettingValue::shown(command),
+            settings.notify_command.origin
+        ));
+    }
+    notices.extend(notify(&settings).problem(&workspace));
+    let mut workers = vec![first];
+    let substitutes = settings.fallback.value.len();
+    for name in settings.fallback.value.clone() {
+        let asked = settings.fallback.origin.clone();
+        workers.push(another(&name, asked, &common, &file, &workspace, purpose, &mut loaded)?);
+    }
+    for Setting { value: name, origin } in settings.hats.value.agents.clone() {
+        if !workers.iter().any(|worker| worker.agent.id() == name) {
+            workers.push(another(&name, origin, &common, &file, &workspace, purpose, &mut loaded)?);
+        }
+    }
+    let plan = Plan {
+        orders: Vec::new(),
+        load_plugin: plugin::loader(loaded),
+        workers,
+        substitutes,
+        prompt,
+        rule,
+        policy: policy(&settings),
+        clocks: clocks(&settings),
+        screen: screen(&settings),
+        room: Room::Whole,
+        keys: Keys::Read,
+        left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
+        line_cap: settings.max_line_bytes.value,
+        notices,
+        verify: settings.verify.value.clone(),
+        plan_file: settings.plan_file.value.clone(),
+        allowed_paths: settings.allowed_paths.value.clone(),
+        events_file: settings.events_file.value.clone(),
+        keeps_diffs: settings.keep_diffs.value,
+        session: match settings.session.value {
+            SessionChoice::Fresh => sessions::Policy::Fresh,
+            SessionChoice::Resume => resuming(&settings, None),
+            SessionChoice::ResumeUntil(percent) => resuming(&settings, Some(percent)),
+        },
+        hats: Hats { hats: settings.hats.value.hats.clone(), starting_event: settings.starting_event.value.clone() },
+        pricing: settings.pricing.value.clone(),
+        notify: notify(&settings),
+        calls_per_hour: settings.calls_per_hour.value,
+        workspace,
+    };
+    Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
+}
+
+fn policy(settings: &Settings) -> Policy {
+    Policy {
+        max_iterations: settings.max_iterations.value,
+        max_time: positive(settings.max_time.value),
+        max_consecutive_failures: settings.max_consecutive_failures.value,
+        max_wait: settings.max_wait.value,
+        min_iterations: settings.min_iterations.value,
+        confirmations: settings.confirmations.value,
+        max_tokens: settings.max_tokens.value,
+        max_cost_usd: settings.max_cost_usd.value.map(|usd| usd.0),
+        no_progress: settings.no_progress.value.0,
+        permission: settings.permission.value,
+    }
+}
+
+fn screen(settings: &Settings) -> Screen {
+    match settings.mode.value {
+        RunMode::Interactive => Screen::Users,
+        RunMode::Autonomous if settings.pty.value => Screen::Terminal,
+        RunMode::Autonomous => Screen::Pipes,
+    }
+}
+
+/// The clocks of one iteration. A person at the keys may be slow to begin.
+fn clocks(settings: &Settings) -> Clocks {
+    match settings.mode.value {
+        RunMode::Interactive => Clocks { silence: positive(settings.interactive_idle.value), ..Clocks::default() },
+        RunMode::Autonomous => {
+            Clocks { startup: None, idle: positive(settings.idle_timeout.value), ..Clocks::default() }
+        }
+    }
+}
+
+pub fn notify(settings: &Settings) -> Notify {
+    Notify {
+        on: settings.notify_on.value.clone(),
+        command: settings.notify_command.value.clone().map(|command| command.0),
+        webhook: settings.notify_webhook.value.clone().map(|address| address.0.trim().to_owned()),
+        terminal: settings.notify_terminal.value,
+    }
+}
+
+fn positive(duration: Duration) -> Option<Duration> {
+    (!duration.is_zero()).then_some(duration)
+}
+
+/// The settings of a mode, under those in front of the user's own prompt file. Paths are relative to the working directory.
+fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> {
+    // One line more, so that numbers of lines are those of the file.
+    let read = |path: &Path, settings: &str| match settings {
+        "" => Ok(FileLayer::default()),
+        settings => config::read_at(path, workspace, &format!("\n{settings}")),
+    };
+    let shipped = read(Path::new(&mode.built_in()), mode.settings)?;
+    let own = mode.file.as_ref().map(|path| read(path, &mode.own_settings)).transpose()?.unwrap_or_default();
+    Ok(FileLayer { layer: own.layer.over(shipped.layer), warnings: own.warnings, ..FileLayer::default() })
+}
+
+/// The prompt of a mode. A goal is asked for only where nothing else says what to do.
+fn mode_prompt(
+    mode: Box<Mode>,
+    args: &Run,
+    settings: &Settings,
+    agent: &Agent,
+    rule: &Rule,
+    workspace: &Path,
+) -> Result<Source, UserError> {
+    let given = !args.words.is_empty() || args.prompt_file.is_some();
+    let goal = if given || mode.name == "plan" {
+        Some(Box::new(prompt_source(args, settings, agent, workspace)?))
+    } else {
+        None
+    };
+    let values = vec![
+        ("marker", rule.told().to_owned()),
+        ("workspace", workspace.display().to_string()),
+        ("agent", agent.id().to_owned()),
+        ("date", jiff::Zoned::now().strftime("%Y-%m-%d").to_string()),
+    ];
+    Ok(Source::Mode { mode, goal, values })
+}
+
+/// An agent of the workers. What the file says of one agent is nearer than what it says of all, and a flag is nearer still.
+fn worker(agent: Agent, settings: &mut Settings, file: &FileLayer, workspace: &Path) -> Result<Worker, UserError> {
+    if let (Origin::Default | Origin::File { .. }, Some(Setting { value: Some(timeout), origin })) =
+        (&settings.timeout.origin, file.adapter(agent.id()).timeout)
+    {
+        settings.timeout = Setting::new(timeout, origin);
+    }
+    let transcript = select(std::slice::from_ref(&settings.transcript.value), Some(&agent.definition.dialect))
+        .map_err(|error| {
+            UserError::usage(format!("{error} (from {})", settings.transcript.origin))
+                .hint(format!("known: {}", names().join(", ")))
+        })?;
+    if let Selected::Command(argv) = &transcript {
+        Filter::check(argv, workspace)?;
+    }
+    let timeout = settings.timeout.value;
+    // An agent of plain text may print nothing until it is done, so that only an explicit limit applies to it.
+    let startup = match settings.startup_timeout.value {
+        _ if settings.mode.value == RunMode::Interactive => None,
+        None if transcript.name() == PLAIN.name => None,
+        limit => positive(limit.unwrap_or(STARTUP)),
+    };
+    Ok(Worker { agent, transcript, timeout: positive(timeout), startup })
+}
+
+/// An agent that takes over, or that a hat names. Model, effort and dialect are the chosen agent's, not its.
+fn another(
+    name: &str,
+    asked: Origin,
+    settings: &Settings,
+    file: &FileLayer,
+    workspace: &Path,
+    purpose: Purpose,
+    loaded: &mut BTreeMap<String, Loaded>,
+) -> Result<Worker, UserError> {
+    let mut own = settings.clone();
+    own.agent = Setting::new(name.to_owned(), asked);
+    own.command = Setting::new(None, Origin::Default);
+    own.model = Setting::new(None, Origin::Default);
+    own.effort = Setting::new(None, Origin::Default);
+    own.tools = Setting::new(Vec::new(), Origin::Default);
+    own.extra_args = Setting::new(Vec::new(), Origin::Default);
+    own.transcript = Setting::new(Choice::Auto, Origin::Default);
+    let Chosen { agent, loaded: plugin, .. } = choose(&own, file, workspace, purpose)?;
+    loaded.extend(plugin.map(|plugin| (agent.id().to_owned(), plugin)));
+    worker(agent, &mut own, file, workspace)
+}
+
+/// The arguments of `ralph run` with these words behind it, for commands that plan a run of their own.
+pub fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
+    let line = ["ralph", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
+    match Cli::try_parse_from(line).map(|cli| cli.command) {
+        Ok(Command::Run(run)) => Ok(run),
+        _ => Err(UserError::failed("cannot make up a command line")),
+    }
+}
+
+/// What the flags say.
+pub fn flags(args: &Run) -> Result<Layer, UserError> {
+    let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
+    let wrapper = || Setting::new(plugin::wrapper::NAME.to_owned(), Origin::Flag("--claude-command"));
+    let agent = agent.or_else(|| args.claude_command.is_some().then(wrapper));
+    let transcript = match (&args.transcript, &args.transcript_cmd) {
+        (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
+        (None, Some(command)) => {
+            Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
+        }
+        (None, None) => None,
+    };
+    if let Some(marker) = &args.completion
+        && (marker.trim().is_empty() || marker.contains('\n'))
+    {
+        return Err(UserError::usage("`--completion` must be one line that is not empty"));
+    }
+    let by_command = Origin::Flag(if args.claude_command.is_some() { "--claude-command" } else { "--agent-cmd" });
+    let agent_command = match &args.claude_command {
+        Some(command) => Some(words(command, "--claude-command")?),
+        None => args
+            .agent_cmd
+            .as_deref()
+            .map(|text| shell_words(text).map_or_else(|| words(text, "--agent-cmd"), Ok))
+            .transpose()?,
+    };
+    let agent_command = agent_command.map(|argv| match argv.as_slice() {
+        // A shell hands its own arguments on only where it is told to.
+        [shell, flag, text] if shell == "sh" && flag == "-c" && !args.agent_args.is_empty() => {
+            ["sh", "-c", &format!("{text} \"$@\""), "sh"].map(str::to_owned).to_vec()
+        }
+        _ => argv,
+    });
+    let (command, arguments) = agent_command
+        .and_then(|argv| argv.split_first().map(|(program, rest)| (Program(program.clone()), rest.to_vec())))
+        .map(|(program, rest)| (Setting::new(Some(program), by_command.clone()), Setting::new(rest, by_command)))
+        .unzip();
+    let flag = |name: &'static str| Origin::Flag(name);
+    Ok(Layer {
+        verify: (!args.verify.is_empty())
+            .then(|| Setting::new(args.verify.iter().map(Check::new).collect(), flag("--verify"))),
+        plan_file: args.plan_file.clone().map(|path| Setting::new(Some(path), flag("--plan-file"))),
+        min_iterations: args.min_iterations.map(|count| Setting::new(count, flag("--min-iterations"))),
+        confirmations: args.confirmations.map(|count| Setting::new(count, flag("--confirmations"))),
+        max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
+        max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
+        no_progress: args.no_progress.map(|count| Setting::new(OrOff(count), flag("--no-progress"))),
+        session: match (args.session, args.no_continue) {
+            (Some(session), _) => Some(Setting::new(session, flag("--session"))),
+            (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),
+            (None, false) => None,
+        },
+        fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
+        agent,
+        command,
+        args: arguments,
+        extra_args: (!args.agent_args.is_empty()).then(|| Setting::new(args.agent_args.clone(), flag("--"))),
+        model: args.model.clone().map(|value| Setting::new(Some(value), Origin::Flag("--model"))),
+        effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
+        tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
+        transcript,
+        live: match (args.live, args.no_live) {
+            (true, _) => Some(Setting::new(true, flag("--live"))),
+            (false, true) => Some(Setting::new(false, flag("--no-live"))),
+            (false, false) => None,
+        },
+        mode: args.interactive.then(|| Setting::new(RunMode::Interactive, Origin::Flag("--interactive"))),
+        pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
+        max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
+        max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
+        timeout: args.timeout.map(|value| Setting::new(value, Origin::Flag("--timeout"))),
+        idle_timeout: args.idle_timeout.map(|value| Setting::new(value, Origin::Flag("--idle-timeout"))),
+        completion_promise: args
+            .completion
+            .clone()
+            .map(|value| Setting::new(Some(OneLine(value)), Origin::Flag("--completion"))),
+        ..Layer::default()
+    })
+}
+
+fn words(text: &str, flag: &str) -> Result<Vec<String>, UserError> {
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(words),
+        Some(_) => {
+            Err(UserError::usage(format!("`{flag}` is empty")).hint("give a command, such as `'./my-agent.sh --fast'`"))
+        }
+        None => Err(UserError::usage(format!("`{flag}` has an open quote: {text}"))),
+    }
+}
+
+fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Path) -> Result<Source, UserError> {
+    if args.words.as_slice() == ["-"] {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map_err(|error| {
+            UserError::usage(format!("cannot read the prompt from standard input: {}", io_reason(&error)))
+        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| UserError::usage("the prompt on standard input is not UTF-8").hint("give it as UTF-8"))?;
+        return Ok(Source::Text { text, from: "standard input".to_owned() });
+    }
+    if let [only] = args.words.as_slice()
+        && Path::new(only).is_file()
+    {
+        return Err(UserError::usage(format!("`{only}` is a file, and its name alone is no prompt"))
+            .hint(format!("to read the prompt from it: `ralph run -P {only}`")));
+    }
+    if args.words.len() > 1 && args.words.iter().any(|word| word == "-") {
+        return Err(UserError::usage("`-` reads the prompt from standard input, and stands alone")
+            .hint("give either `-` or words"));
+    }
+    if !args.words.is_empty() {
+        return Ok(Source::Text { text: args.words.join(" "), from: "command line".to_owned() });
+    }
+    if let Some(path) = args.prompt_file.as_ref().or(settings.prompt_file.value.as_ref()) {
+        // The user named it, so it may be anywhere, and a pipe such as `<(command)` is read once.
+        let given = args.prompt_file.is_some();
+        return match std::fs::metadata(path) {
+            Ok(metadata) if given && !metadata.is_file() && !metadata.is_dir() => {
+                Ok(Source::Text { text: read_pipe(path)?, from: path.display().to_string() })
+            }
+            _ => Ok(Source::File(path.clone())),
+        };
+    }
+    let usual = [workspace.join("PROMPT.md"), workspace.join(".ralph").join("PROMPT.md")];
+    if let Some(path) = usual.into_iter().find(|path| path.exists()) {
+        user_file::inside(workspace, &path).map_err(|error| {
+            UserError::usage(format!("cannot use `{}`: {}", path.display(), io_reason(&error)))
+                .hint("to use that file, name it with `-P FILE`")
+        })?;
+        return Ok(Source::File(path));
+    }
+    match &agent.definition.own_prompt {
+        Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
+        None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
+            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
+            .hint("from a pipe: `… | ralph run -`")),
+    }
+}
+
+/// A prompt from a pipe or a device that the user named.
+fn read_pipe(path: &Path) -> Result<String, UserError> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(user_file::MOST_BYTES + 1).read_to_string(&mut text))
+        .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
+    if read as u64 > user_file::MOST_BYTES {
+        return Err(UserError::usage(format!("`{}` has more than {} bytes", path.display(), user_file::MOST_BYTES)));
+    }
+    Ok(text)
+}
+
+const fn resuming(settings: &Settings, until: Option<u8>) -> sessions::Policy {
+    let (window, expires) = (settings.context_window.value, settings.session_expiry.value);
+    sessions::Policy::Resume { until, window, expires }
+}

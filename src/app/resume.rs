@@ -1,0 +1,180 @@
+//! `ralph resume`: takes up a run that was interrupted, killed, cut off or limited, with its own settings and counters.
+
+use std::path::Path;
+
+use crate::app::choose::Purpose;
+use crate::app::execute::{Keeping, LockedWorkspace, Performance};
+use crate::app::find::Here;
+use crate::app::planning::{Planned, Task, plan_from};
+use crate::app::saved_plan::SavedPlan;
+use crate::app::view::{Show, needs_terminal_for_agent};
+use crate::cli::Output;
+use crate::cli::history::{Answer, Resume};
+use crate::config::{Dollars, Layer, Origin, Setting};
+use crate::control::Order;
+use crate::error::{UserError, io_reason};
+use crate::git;
+use crate::journal::disk::RealDisk;
+use crate::journal::record::VERSION;
+use crate::journal::{Journal, Outcome, RunDirectory, Summary, reader};
+use crate::plural::plural;
+use crate::process;
+use crate::process::runtime;
+use crate::run::memory_of;
+use crate::ui::figures;
+
+/// Answers what a run asked, and goes on with it.
+pub fn answer(args: Answer) -> Result<u8, UserError> {
+    let (_, run) = Here::run(args.run.as_deref())?;
+    let summary = Summary::of(&run)
+        .map_err(|error| UserError::usage(format!("cannot read the run `{}`: {}", run.id, io_reason(&error))))?;
+    if !summary.end.as_ref().is_some_and(|end| end.outcome == Outcome::Human) {
+        return Err(UserError::usage(format!("the run `{}` has not asked anything", run.id))
+            .hint("tell a run under way something with `ralph hint`, go on with another one with `ralph resume`"));
+    }
+    let answer = Order::Answer { words: args.words.join(" ") };
+    let Answer { looks, tui, .. } = args;
+    let again = Resume {
+        id: Some(run.id),
+        max_iterations: None,
+        max_time: None,
+        max_cost: None,
+        max_tokens: None,
+        force: false,
+        output: Output::Lines,
+        tui,
+        looks,
+    };
+    go_on(&again, Some(answer))
+}
+
+/// Goes on with a run.
+pub fn run(args: &Resume) -> Result<u8, UserError> {
+    go_on(args, None)
+}
+
+fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
+    let show = Show::wanted(args.tui, args.output)?;
+    process::protect(process::own_program());
+    let (here, run) = Here::run(args.id.as_deref())?;
+    let workspace = here.store.workspace().to_owned();
+    // The run may be of another directory than this one.
+    std::env::set_current_dir(&workspace).map_err(|error| {
+        UserError::usage(format!("cannot enter `{}`, where the run worked: {}", workspace.display(), io_reason(&error)))
+    })?;
+    let broken = |error: &std::io::Error| {
+        UserError::usage(format!("cannot go on with the run `{}`: {}", run.id, io_reason(error)))
+    };
+    // Before anything is locked or written, and again when nobody else can write any more.
+    can_go_on(&run, &Summary::of(&run).map_err(|error| broken(&error))?)?;
+    let stage = LockedWorkspace::take(here.store)?;
+    let summary = Summary::of(&run).map_err(|error| broken(&error))?;
+    can_go_on(&run, &summary)?;
+    if !args.force {
+        check_tree(&run, &summary, &workspace)?;
+    }
+    let last = reader::last(&run.journal()).map_err(|error| broken(&error))?;
+    let mut memory = memory_of(&summary, last.at);
+    // What is said now comes before what was said under way.
+    if args.max_iterations.is_some() {
+        memory.orders.max_iterations = None;
+    }
+    if args.max_time.is_some() {
+        memory.orders.max_seconds = None;
+    }
+    if args.max_cost.is_some() {
+        memory.orders.max_cost_usd = None;
+    }
+    let Planned { mut plan, settings, .. } = planned(args, &run, &workspace)?;
+    needs_terminal_for_agent(plan.screen, show)?;
+    let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
+    if memory.state.iterations >= most && answer.is_some() {
+        // An answer must be heard.
+        memory.orders.max_iterations = Some(memory.state.iterations + 1);
+        plan.notices.push("one more iteration, for the answer".to_owned());
+    } else if memory.state.iterations >= most {
+        return Err(UserError::usage(format!("the run `{}` has used up its {}", run.id, plural(most, "iteration")))
+            .hint(format!("allow more: `ralph resume {} -n {}`", run.id, most.saturating_mul(2))));
+    }
+    let time = memory.orders.max_seconds.map(std::time::Duration::from_secs).or(plan.policy.max_time);
+    if time.is_some_and(|most| u128::from(memory.elapsed_ms) >= most.as_millis()) {
+        return Err(UserError::usage(format!("the run `{}` has used up its time", run.id))
+            .hint(format!("allow more: `ralph resume {} --max-time 8h`", run.id)));
+    }
+    let most_usd = memory.orders.max_cost_usd.or(plan.policy.max_cost_usd);
+    if let Some(limit) = memory.state.spent.over(plan.policy.max_tokens, most_usd) {
+        return Err(UserError::usage(format!("cannot resume the run `{}`: {limit}", run.id))
+            .hint(format!("allow more: `ralph resume {} --max-cost USD` or `--max-tokens N`", run.id)));
+    }
+    plan.orders.extend(answer);
+    plan.notices.push(format!("resumed after {}", figures::plural(u64::from(memory.state.iterations), "iteration")));
+    let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
+    let keeping = Keeping::from(&settings);
+    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, show, &args.looks)
+}
+
+fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
+    if summary.agent.is_empty() {
+        return Err(UserError::usage(format!(
+            "the run `{}` cannot go on as it began: it was cut off before its first record",
+            run.id
+        ))
+        .hint("nothing was done in it: start it again with `ralph run`"));
+    }
+    if summary.version > VERSION {
+        return Err(UserError::usage(format!("the run `{}` was made by a newer ralph ({})", run.id, summary.ralph))
+            .hint("update ralph; this one can only show it"));
+    }
+    if summary.outcome() == Some(Outcome::Complete) {
+        return Err(UserError::usage(format!("the run `{}` is complete", run.id)).hint("start a new one: `ralph run`"));
+    }
+    Ok(())
+}
+
+/// The working directory must still be what the run left behind, or come after it.
+fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<(), UserError> {
+    let branch = summary.receipts().filter_map(|receipt| receipt.branch.clone()).last();
+    let Some(left) = summary.receipts().filter_map(|receipt| receipt.head_after.clone()).last() else { return Ok(()) };
+    let runtime = runtime()?;
+    let repository = git::Repository::around(workspace);
+    let head = repository.as_ref().map(|repository| runtime.block_on(repository.head())).unwrap_or_default();
+    if let (Some(left), Some(here)) = (&branch, &head.branch)
+        && left != here
+    {
+        return Err(UserError::usage(format!(
+            "the working directory is on another branch: the run `{}` left `{left}`, now it is on `{here}`",
+            run.id
+        ))
+        .hint(format!("go back with `git switch {left}`, or go on here with `--force`")));
+    }
+    if head.commit.as_ref() == Some(&left) {
+        return Ok(());
+    }
+    if let (Some(repository), Some(now)) = (&repository, &head.commit)
+        && let Ok(store) = git::Store::temporary(repository)
+        && runtime.block_on(store.is_ancestor(&left, now))
+    {
+        return Ok(());
+    }
+    let now = head.commit.unwrap_or_else(|| "no commit".to_owned());
+    Err(UserError::usage(format!(
+        "the working directory has moved away from the run `{}`: it left commit {}, now it is at {}",
+        run.id,
+        left.get(..12).unwrap_or(&left),
+        now.get(..12).unwrap_or(&now),
+    ))
+    .hint("go back to that branch, or go on here with `--force`"))
+}
+
+/// The run as it was planned when it began, with the limits that are given now.
+fn planned(args: &Resume, run: &RunDirectory, workspace: &Path) -> Result<Planned, UserError> {
+    let (file, prompt) = SavedPlan::read(run, workspace)?;
+    let limits = Layer {
+        max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
+        max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
+        max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), Origin::Flag("--max-cost"))),
+        max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), Origin::Flag("--max-tokens"))),
+        ..Layer::default()
+    };
+    plan_from(limits, file, workspace.to_owned(), Task::Known(prompt), Purpose::Run)
+}

@@ -1,0 +1,11 @@
+//! `ralph path`: where a run is kept.
+
+use crate::app::find::{Here, print};
+use crate::cli::history::Path;
+use crate::error::UserError;
+
+/// Prints the directory of the run.
+pub fn run(args: &Path) -> Result<u8, UserError> {
+    let (_, run) = Here::run(args.id.as_deref())?;
+    print(&format!("{}\n", run.path.display()))
+}

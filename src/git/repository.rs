@@ -1,0 +1,228 @@
+//! Where a repository is and what its HEAD names, found by reading files: no process, and nothing of its configuration but a few
+//! plain words about the format of its files.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use super::command::{self, is_object_id};
+use super::files;
+
+/// Settings that say how files are stored. They start nothing, and only these values are taken over.
+const FORMAT: [(&str, &[&str]); 6] = [
+    ("core.autocrlf", &["true", "false", "input"]),
+    ("core.eol", &["lf", "crlf", "native"]),
+    ("core.filemode", &["true", "false"]),
+    ("core.symlinks", &["true", "false"]),
+    ("core.ignorecase", &["true", "false"]),
+    ("core.precomposeunicode", &["true", "false"]),
+];
+const MOST_PACKED_REFS: u64 = 64 * 1024 * 1024;
+
+/// A repository with a work tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Repository {
+    /// The directory that holds `.git`. `core.worktree` is not read: it could name any directory.
+    pub(crate) top: PathBuf,
+    /// The git directory of this work tree.
+    pub(super) directory: PathBuf,
+    /// The git directory that all work trees share.
+    pub(super) common: PathBuf,
+    config: BTreeMap<String, String>,
+}
+
+/// What HEAD names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Head {
+    pub(crate) commit: Option<String>,
+    pub(crate) branch: Option<String>,
+}
+
+impl Repository {
+    /// The repository that a directory belongs to. The search ends at a directory of somebody else, as git's does.
+    pub(crate) fn around(directory: &Path) -> Option<Self> {
+        let owner = |path: &Path| std::fs::symlink_metadata(path).map(|metadata| metadata.uid()).ok();
+        let (here, me) = (owner(directory)?, rustix::process::geteuid().as_raw());
+        let ours = |path: &&Path| owner(path).is_some_and(|owner| owner == here || owner == me);
+        directory.ancestors().take_while(ours).find_map(Self::at)
+    }
+
+    /// The repository whose work tree begins at this directory.
+    pub(crate) fn at(top: &Path) -> Option<Self> {
+        let link = top.join(".git");
+        let directory = if std::fs::symlink_metadata(&link).ok()?.is_file() {
+            top.join(files::text(&link)?.strip_prefix("gitdir:")?.trim_start())
+        } else {
+            link
+        };
+        let common = files::text(&directory.join("commondir"))
+            .map_or_else(|| directory.clone(), |common| directory.join(common));
+        if !directory.join("HEAD").exists() || !common.join("objects").is_dir() {
+            return None;
+        }
+        let config = files::read(&common.join("config"), 1024 * 1024).unwrap_or_default();
+        let config = settings(&String::from_utf8_lossy(&config)).collect();
+        Some(Self { top: top.to_owned(), directory, common, config })
+    }
+
+    /// Reads HEAD. Refs that are not kept in files are asked for.
+    pub(crate) async fn head(&self) -> Head {
+        if self.config.get("extensions.refstorage").is_some_and(|storage| storage != "files") {
+            return self.asked_head().await;
+        }
+        let head = files::text(&self.directory.join("HEAD")).unwrap_or_default();
+        let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
+            return Head { commit: Some(head).filter(|head| is_object_id(head)), branch: None };
+        };
+        let branch = name.strip_prefix("refs/heads/").map(str::to_owned);
+        Head { commit: self.resolve(name, 5), branch }
+    }
+
+    fn resolve(&self, name: &str, depth: u8) -> Option<String> {
+        let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        if depth == 0 || !plain || !name.starts_with("refs/") {
+            return None;
+        }
+        let found = [&self.directory, &self.common].iter().find_map(|place| files::text(&place.join(name)));
+        match found {
+            Some(text) if is_object_id(&text) => Some(text),
+            Some(text) => self.resolve(text.strip_prefix("ref:")?.trim(), depth - 1),
+            None => {
+                let packed = files::read(&self.common.join("packed-refs"), MOST_PACKED_REFS)?;
+                let ending = format!(" {name}");
+                let packed = String::from_utf8_lossy(&packed);
+                let commit = packed.lines().find_map(|line| line.strip_suffix(ending.as_str()))?;
+                is_object_id(commit).then(|| commit.to_owned())
+            }
+        }
+    }
+
+    /// HEAD of a repository with reftables.
+    async fn asked_head(&self) -> Head {
+        let ask = async |args: &[&str]| {
+            let printed = command::run(&self.directory, &self.top, args, Vec::new()).await.ok()?;
+            String::from_utf8(printed.bytes).ok().map(|text| text.trim().to_owned())
+        };
+        let commit = ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD"]).await;
+        let branch = ask(&["symbolic-ref", "--quiet", "HEAD"]).await;
+        Head {
+            commit: commit.filter(|commit| is_object_id(commit)),
+            branch: branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned)),
+        }
+    }
+
+    /// The length of an object id in bytes.
+    pub(super) fn id_length(&self) -> usize {
+        if self.config.get("extensions.objectformat").is_some_and(|format| format == "sha256") { 32 } else { 20 }
+    }
+
+    /// Lines of configuration for a git directory that stores files as this one does.
+    pub(super) fn format_settings(&self) -> String {
+        let mut text = "[core]\n\tbare = false\n".to_owned();
+        if self.id_length() == 32 {
+            text += "\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n[core]\n";
+        } else {
+            text += "\trepositoryformatversion = 0\n";
+        }
+        let of_user = user_settings();
+        for (name, values) in FORMAT {
+            let value = self.config.get(name).or_else(|| of_user.get(name));
+            if let Some(value) = value.filter(|value| values.contains(&value.as_str())) {
+                text.extend(["\t", name.trim_start_matches("core."), " = ", value, "\n"]);
+            }
+        }
+        text
+    }
+
+    /// Hides a file that ralph writes, where only this clone knows it.
+    pub(crate) fn exclude(&self, file: &Path) -> std::io::Result<()> {
+        let Ok(path) = file.strip_prefix(&self.top) else { return Ok(()) };
+        let exclude = self.common.join("info/exclude");
+        let (before, line) = (files::read(&exclude, 1024 * 1024).unwrap_or_default(), rule(path));
+        if memchr::memmem::find(&before, &line).is_some() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(self.common.join("info"))?;
+        let options =
+            std::fs::OpenOptions::new().append(true).create(true).custom_flags(libc::O_NONBLOCK).open(exclude);
+        options?.write_all(&[b"# ralph's copy of events\n", &line[..]].concat())
+    }
+
+    /// What the user does not want to see, as it is written now: rules that an agent adds later in `.git/info/exclude` hide nothing.
+    pub(super) fn exclude_rules(&self) -> Vec<u8> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let own = user_settings().remove("core.excludesfile");
+        let global = match own.as_deref().map(|path| (path, path.strip_prefix("~/"))) {
+            Some((_, Some(below))) => home.map(|home| home.join(below)),
+            Some((path, None)) => Some(PathBuf::from(path)),
+            None => user_config_directory().map(|directory| directory.join("ignore")),
+        };
+        let exclude = self.common.join("info/exclude");
+        let rules = [global, Some(exclude)].into_iter().flatten().filter_map(|path| files::read(&path, 1024 * 1024));
+        rules
+            .flat_map(|mut rules| {
+                rules.push(b'\n');
+                rules
+            })
+            .collect()
+    }
+}
+
+fn user_config_directory() -> Option<PathBuf> {
+    let directory = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let directory = directory.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+    Some(directory.join("git"))
+}
+
+/// The user's own configuration of git.
+fn user_settings() -> BTreeMap<String, String> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".gitconfig"));
+    let places = [user_config_directory().map(|directory| directory.join("config")), home];
+    let texts = places.into_iter().flatten().filter_map(|path| files::read(&path, 1024 * 1024));
+    texts.flat_map(|text| settings(&String::from_utf8_lossy(&text)).collect::<Vec<_>>()).collect()
+}
+
+/// Plain settings of `[core]` and `[extensions]`; the last one wins, as in git.
+fn settings(text: &str) -> impl Iterator<Item = (String, String)> {
+    let mut section = String::new();
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix('[') {
+            section = rest.split(']').next().unwrap_or_default().trim().to_lowercase();
+        } else if let (Some((name, value)), "core" | "extensions") = (line.split_once('='), section.as_str()) {
+            let value = value.split(['#', ';']).next().unwrap_or_default().trim().trim_matches('"');
+            found.push((format!("{section}.{}", name.trim().to_lowercase()), value.to_owned()));
+        }
+    }
+    found.into_iter()
+}
+
+/// A line of `info/exclude` that names exactly this path.
+pub(super) fn rule(path: &Path) -> Vec<u8> {
+    let mut line = vec![b'/'];
+    for &byte in path.as_os_str().as_bytes() {
+        if b"\\*?[]!# ".contains(&byte) {
+            line.push(b'\\');
+        }
+        line.push(byte);
+    }
+    line.push(b'\n');
+    // A rule is one line.
+    if line[..line.len() - 1].contains(&b'\n') { Vec::new() } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_settings_are_read_and_others_are_not() {
+        let text =
+            "[core]\n\tautocrlf = input ; yes\n[filter \"x\"]\n\tclean = evil\n[Extensions]\nobjectFormat=\"sha256\"\n";
+        let found: Vec<_> = settings(text).collect();
+        let expected = [("core.autocrlf", "input"), ("extensions.objectformat", "sha256")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+}

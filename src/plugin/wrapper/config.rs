@@ -1,0 +1,83 @@
+//! `.ralphex/config`: the INI file of the loop whose wrappers speak Claude. Parsed by its own rules, never executed.
+
+/// What the file says about the command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ralphex {
+    /// `claude_command`, with its line.
+    pub(crate) command: Option<(String, usize)>,
+    /// `claude_args`, with its line.
+    pub(crate) args: Option<(String, usize)>,
+}
+
+/// Reads the file. An empty value says nothing, so that the default stays.
+pub(crate) fn parse(text: &str) -> Ralphex {
+    let mut read = Ralphex::default();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';', '[']) {
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let value = value.trim();
+        if value.is_empty() {
+            continue;
+        }
+        match key.trim() {
+            "claude_command" => read.command = Some((value.to_owned(), index + 1)),
+            "claude_args" => read.args = Some((value.to_owned(), index + 1)),
+            _ => {}
+        }
+    }
+    read
+}
+
+/// Splits arguments by that loop's rules: blanks separate, either quote protects, a backslash protects the next
+/// character everywhere, empty quotes vanish, an open quote lasts to the end.
+pub(crate) fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let (mut word, mut quote) = (String::new(), None);
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, quote) {
+            ('\\', _) => word.extend(characters.next()),
+            ('\'' | '"', None) => quote = Some(character),
+            (_, Some(open)) if character == open => quote = None,
+            (' ', None) => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            _ => word.push(character),
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_value_keeps_the_default() {
+        let read = parse("# x\n[main]\nclaude_command = /opt/codex-as-claude.sh\nclaude_args =\n; y\nplans_dir = x\n");
+        assert_eq!(read.command, Some(("/opt/codex-as-claude.sh".to_owned(), 3)));
+        assert_eq!(read.args, None);
+    }
+
+    #[test]
+    fn arguments_are_split_by_the_rules_of_the_document() {
+        for (text, expected) in [
+            ("--a  --b", vec!["--a", "--b"]),
+            ("'a b' \"c 'd\"", vec!["a b", "c 'd"]),
+            (r"a\ b '\''", vec!["a b", "'"]),
+            ("'' x \"\"", vec!["x"]),
+            ("a\tb", vec!["a\tb"]),
+            ("'open end", vec!["open end"]),
+        ] {
+            assert_eq!(split(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Before an iteration: which agent works on it, in which session, with which hat and which prompt.
+
+use std::ffi::OsString;
+
+use jiff::Timestamp;
+
+use super::coordinator::Looping;
+use super::hats::WornHat;
+use super::iteration::{Iteration, StatusBlocks, Time};
+use super::plan::Worker;
+use super::prompt::{LoopContext, compose};
+use super::{CONTROL, LeftBehind, Plan, Recorder, Screen};
+use crate::agent::{Contract, Session, Turn, Way};
+use crate::error::UserError;
+use crate::journal::Fact;
+use crate::process::{Clocks, Link};
+use crate::transcript::{Context, PLAIN, Selected};
+
+/// What reads a program that draws for a person.
+static DRAWN: Selected = Selected::Dialect(&PLAIN);
+
+/// Which worker does the next iteration, and how.
+pub(super) struct Assignment {
+    pub(super) worker: usize,
+    pub(super) session: Session,
+    pub(super) worn: Option<WornHat>,
+}
+
+impl<'p> Looping<'p> {
+    /// Reads the prompt again. While an editor is saving it, the last version is used.
+    pub(super) fn read_prompt(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+        match self.plan.prompt.read() {
+            Ok(words) => self.words = words,
+            Err(error) if self.words.is_empty() => return Err(error),
+            Err(error) => {
+                let message = format!("{}; using the last version of the prompt", error.message);
+                recorder.fact(Fact::Notice { message })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Chooses the worker, its session and its hat.
+    pub(super) fn assignment(&mut self, recorder: &mut Recorder) -> Result<Assignment, UserError> {
+        let plan = self.plan;
+        let worn = if plan.hats.hats.is_empty() {
+            None
+        } else {
+            let board = &mut self.memory.board;
+            board.wear(&plan.hats).or_else(|| board.again(&plan.hats))
+        };
+        let wanted = worn.as_ref().and_then(|worn| worn.hat.agent.as_deref());
+        let wanted =
+            wanted.and_then(|name| plan.workers.iter().position(|worker| worker.agent.id() == name)).unwrap_or(0);
+        let worker = self.memory.cooldown.first(plan.order(wanted), Timestamp::now()).unwrap_or(wanted);
+        let agent = &plan.workers[worker].agent;
+        let (session, reason) = self.memory.sessions.next(plan.session, agent, Timestamp::now());
+        if let Some(message) = reason {
+            recorder.fact(Fact::Notice { message })?;
+        }
+        Ok(Assignment { worker, session, worn })
+    }
+
+    /// Variables for the agent and for what the user runs about it.
+    pub(super) fn environment(&self, assignment: &Assignment) -> Vec<(OsString, OsString)> {
+        let variable =
+            |name: &str, value: &dyn AsRef<std::ffi::OsStr>| (OsString::from(name), value.as_ref().to_owned());
+        let mut variables = vec![
+            variable("RALPH_RUN_ID", &self.directory.id),
+            variable("RALPH_ITERATION", &(self.memory.state.iterations + 1).to_string()),
+            variable("RALPH_AGENT", &self.plan.workers[assignment.worker].agent.id()),
+            variable("RALPH_WORKSPACE", &self.plan.workspace),
+            variable(CONTROL, &self.inbox.path()),
+        ];
+        variables.extend(assignment.worn.as_ref().map(|worn| variable("RALPH_HAT", &worn.hat.id)));
+        variables
+    }
+
+    /// The next iteration: the prompt is composed, the time that is left is known.
+    pub(super) fn iteration(&mut self, assignment: &Assignment) -> Result<Iteration<'p>, UserError> {
+        let plan = self.plan;
+        let words = self.words.clone();
+        let policy = self.policy();
+        let number = self.memory.state.iterations + 1;
+        let marker = (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told());
+        let role = assignment.worn.as_ref().map(|worn| worn.told(&plan.hats));
+        let remarks = [self.memory.remarks.clone(), std::mem::take(&mut self.memory.orders.words)].concat();
+        let context = LoopContext {
+            iteration: number,
+            of: policy.max_iterations,
+            last: self.memory.last.as_deref(),
+            role: role.as_deref(),
+            remarks: &remarks,
+            marker,
+        };
+        let prompt = compose(&words, &context);
+        let Worker { agent, transcript, timeout, startup } = &plan.workers[assignment.worker];
+        let mut turn = Turn { environment: self.environment(assignment), ..Turn::new(&prompt, &plan.workspace) };
+        turn.session = assignment.session.clone();
+        if self.memory.other_way.contains(&assignment.worker) {
+            turn.way = Way::Large;
+        }
+        turn.mode = plan.screen.attendance();
+        let mut invocation = agent.invocation(&turn)?;
+        if plan.screen != Screen::Pipes {
+            invocation.link = Link::Pty(plan.room.size());
+        }
+        // What a program draws for a person is words, whatever the agent speaks to machines.
+        let transcript = if plan.screen == Screen::Users { &DRAWN } else { transcript };
+        invocation.leave_running |= plan.left_behind == LeftBehind::Leave;
+        let session_usage = self.memory.sessions.usage(agent, &assignment.session);
+        Ok(Iteration {
+            number,
+            of: policy.max_iterations,
+            invocation,
+            line_cap: plan.line_cap,
+            clocks: Clocks { startup: *startup, ..plan.clocks },
+            time: Time { own: *timeout, run: policy.max_time, gone: self.elapsed() },
+            prompt_bytes: prompt.len(),
+            transcript,
+            context: Context { prompts: vec![prompt, words], session_usage, errors: agent.definition.errors.clone() },
+            rule: &plan.rule,
+            raw: self.directory.raw(),
+            workspace: &plan.workspace,
+            agent: agent.id(),
+            status_blocks: match agent.plugin.as_ref().map(|file| file.contract) {
+                Some(Contract::Driver) => StatusBlocks::Count,
+                _ => StatusBlocks::AreWords,
+            },
+            hat: assignment.worn.as_ref().map(|worn| worn.hat.id.clone()),
+            resumes: match &assignment.session {
+                Session::Resume(id) | Session::Fork(id) => Some(id.clone()),
+                Session::New | Session::Given(_) => None,
+            },
+            remarks: role.into_iter().chain(remarks).collect(),
+            display: None,
+            screen: plan.screen,
+            room: plan.room,
+        })
+    }
+}
+
+impl Plan {
+    /// The workers that may do the work of this one: first itself, then the substitutes.
+    pub(super) fn order(&self, wanted: usize) -> impl Iterator<Item = usize> + Clone + use<> {
+        std::iter::once(wanted).chain((0..=self.substitutes).filter(move |&worker| worker != wanted))
+    }
+}

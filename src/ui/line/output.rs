@@ -1,0 +1,206 @@
+//! Where the line view writes: lines that stay, and below them, on a terminal, a few that change.
+//!
+//! A line that stays is written once. Whatever is to stay goes through here, so that the changing lines are always taken
+//! away before it.
+
+use std::io::{self, Write};
+
+use crate::ui::appearance::{Appearance, Columns, Letters, Motion, Place};
+use crate::ui::style::{Ink, Palette, RESET};
+use crate::ui::styled::Styled;
+use crate::ui::text::{cut, rows, safe, width};
+
+/// The width of the longest tag or callout.
+const TAG_WIDTH: usize = 7;
+/// Room for what the terminal itself writes behind the last row, such as `^C`.
+const MARGIN: usize = 3;
+
+/// What stands before a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub tag: &'static str,
+    pub ink: Ink,
+    pub gutter: &'static str,
+}
+
+/// Takes lines.
+pub(super) struct Output<W: Write> {
+    out: io::BufWriter<W>,
+    pub appearance: Appearance,
+    /// The columns there are.
+    width: usize,
+    /// The changing lines that are on the terminal now.
+    drawn: Vec<String>,
+    /// The line being put together; kept for its memory.
+    line: String,
+}
+
+impl<W: Write> Output<W> {
+    pub fn new(out: W, appearance: Appearance) -> Self {
+        let out = io::BufWriter::with_capacity(64 * 1024, out);
+        let mut output = Self { out, appearance, width: 80, drawn: Vec::new(), line: String::new() };
+        output.measure();
+        output
+    }
+
+    /// Looks how wide the terminal is now.
+    pub fn measure(&mut self) {
+        self.width = match self.appearance.columns {
+            Columns::Unlimited => usize::MAX,
+            Columns::Fixed(columns) => columns,
+            Columns::Terminal => rustix::termios::tcgetwinsize(rustix::stdio::stdout())
+                .map_or(80, |size| if size.ws_col == 0 { 80 } else { usize::from(size.ws_col) })
+                .max(20),
+        };
+    }
+
+    /// The columns behind a head.
+    pub fn room(&self) -> usize {
+        self.width.saturating_sub(TAG_WIDTH + 3)
+    }
+
+    /// The same for a line that changes.
+    pub fn live_room(&self) -> usize {
+        self.room().saturating_sub(MARGIN)
+    }
+
+    /// One line behind a head, broken where it must be.
+    pub fn row(&mut self, head: Head, text: &str, ink: Ink) -> io::Result<()> {
+        let text = text.trim_end();
+        if text.len() <= self.room() {
+            return self.head_and(head, |line, palette| paint(line, palette, ink, text));
+        }
+        let room = self.room();
+        for (at, row) in rows(text, room, room).into_iter().enumerate() {
+            let head = if at == 0 { head } else { Head { tag: "", ..head } };
+            self.head_and(head, |line, palette| paint(line, palette, ink, &text[row]))?;
+        }
+        Ok(())
+    }
+
+    /// The same with words in several inks.
+    pub fn styled(&mut self, head: Head, text: &Styled) -> io::Result<()> {
+        for (at, row) in text.split(self.room()).iter().enumerate() {
+            let head = if at == 0 { head } else { Head { tag: "", ..head } };
+            self.head_and(head, |line, palette| line.push_str(row.painted(palette).trim_end()))?;
+        }
+        Ok(())
+    }
+
+    /// A line by itself.
+    pub fn line(&mut self, text: &str, ink: Ink) -> io::Result<()> {
+        self.line.clear();
+        paint(&mut self.line, self.appearance.palette, ink, text);
+        self.commit()
+    }
+
+    /// A line across, with a title, and perhaps something at its end.
+    pub fn rule(&mut self, title: &str, end: &str, ink: Ink) -> io::Result<()> {
+        let sign = self.appearance.glyphs.rule;
+        if sign.is_empty() {
+            let comma = if end.is_empty() { "" } else { ", " };
+            return self.line(&format!("{title}{comma}{end}"), ink);
+        }
+        let columns = if self.width == usize::MAX { 80 } else { self.width };
+        let end = if end.is_empty() { String::new() } else { format!(" {end} {}", sign.repeat(2)) };
+        let title = cut(&format!("{} {title} ", sign.repeat(2)), columns.saturating_sub(width(&end)));
+        let rest = columns.saturating_sub(width(&title) + width(&end));
+        self.line(&format!("{title}{}{end}", sign.repeat(rest)), ink)
+    }
+
+    /// Shows lines that may change, below all others; none take away what was there.
+    pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+        if self.appearance.motion == Motion::Append || self.is_in_background() {
+            return Ok(());
+        }
+        let room = self.width.saturating_sub(MARGIN);
+        let lines: Vec<String> = lines.iter().map(|line| self.legible(cut(&safe(line), room))).collect();
+        if lines == self.drawn {
+            return Ok(());
+        }
+        self.erase()?;
+        for (at, line) in lines.iter().enumerate() {
+            let end = if at + 1 < lines.len() { "\n" } else { "" };
+            write!(self.out, "{}{end}", self.appearance.palette.paint(Ink::Dim, line))?;
+        }
+        self.drawn = lines;
+        Ok(())
+    }
+
+    /// Sends something that the terminal obeys; only where there is one.
+    pub fn control(&mut self, sequence: &str) -> io::Result<()> {
+        if self.appearance.motion == Motion::Redraw { self.out.write_all(sequence.as_bytes()) } else { Ok(()) }
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// True while the terminal is somebody else's: what was drawn is above what the shell has written since, and stays.
+    fn is_in_background(&mut self) -> bool {
+        let is_so = self.appearance.motion == Motion::Redraw && (self.appearance.place)() == Place::Background;
+        if is_so {
+            self.drawn.clear();
+        }
+        is_so
+    }
+
+    /// Takes the changing lines away. A terminal that has become narrower meanwhile shows each of them in several rows.
+    fn erase(&mut self) -> io::Result<()> {
+        if self.drawn.is_empty() || self.is_in_background() {
+            return Ok(());
+        }
+        let rows: usize = self.drawn.drain(..).map(|line| width(&line).div_ceil(self.width.max(1)).max(1)).sum();
+        self.out.write_all(b"\r")?;
+        for _ in 1..rows {
+            self.out.write_all(b"\x1b[A")?;
+        }
+        self.out.write_all(b"\x1b[J")
+    }
+
+    fn head_and(&mut self, head: Head, put: impl FnOnce(&mut String, Palette)) -> io::Result<()> {
+        let Appearance { palette, glyphs, .. } = self.appearance;
+        self.line.clear();
+        if glyphs.rule.is_empty() {
+            // Words only: no columns that would be read out as blanks.
+            self.line.push_str(head.tag);
+            self.line.push_str(if head.tag.is_empty() { "  " } else { ": " });
+        } else {
+            let padding = TAG_WIDTH.saturating_sub(head.tag.len());
+            self.line.extend(std::iter::repeat_n(' ', padding));
+            paint(&mut self.line, palette, head.ink, head.tag);
+            self.line.push(' ');
+            paint(&mut self.line, palette, Ink::Dim, head.gutter);
+            self.line.push(' ');
+        }
+        put(&mut self.line, palette);
+        self.line.truncate(self.line.trim_end().len());
+        self.commit()
+    }
+
+    fn commit(&mut self) -> io::Result<()> {
+        self.erase()?;
+        let line = std::mem::take(&mut self.line);
+        self.line = self.legible(line);
+        self.line.push('\n');
+        self.out.write_all(self.line.as_bytes())
+    }
+
+    /// A letter that does not arrive is a question mark.
+    fn legible(&self, text: String) -> String {
+        if self.appearance.letters == Letters::Any || text.is_ascii() {
+            return text;
+        }
+        text.chars().map(|letter| if letter.is_ascii() { letter } else { '?' }).collect()
+    }
+}
+
+fn paint(line: &mut String, palette: Palette, ink: Ink, text: &str) {
+    if palette == Palette::Plain || ink == Ink::None || text.is_empty() {
+        line.push_str(text);
+    } else {
+        line.push_str(ink.sequence());
+        line.push_str(text);
+        line.push_str(RESET);
+    }
+}

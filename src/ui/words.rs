@@ -1,0 +1,202 @@
+//! The phrase book: each fact of a run is worded here, once, and every view uses these words. Views add layout only.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::figures;
+use super::history::clock;
+use super::style::Ink;
+use super::text::harmless;
+use crate::event::Known;
+use crate::journal::{CheckResult, Fact, IterationOutcome, Outcome, Receipt};
+use crate::signals::Signal;
+
+/// A fact in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phrase {
+    /// What it is about, where a view has room for that.
+    pub tag: &'static str,
+    /// How it looks.
+    pub ink: Ink,
+    /// The words.
+    pub text: String,
+}
+
+/// How a run ended.
+pub const fn outcome(outcome: Outcome) -> (&'static str, Ink) {
+    match outcome {
+        Outcome::Complete => ("complete", Ink::Good),
+        Outcome::Failed => ("failed", Ink::Bad),
+        Outcome::Human => ("needs a human", Ink::Warn),
+        Outcome::AgentUnusable => ("agent not usable", Ink::Bad),
+        Outcome::Limit => ("limit reached", Ink::Warn),
+        Outcome::NoProgress => ("no progress", Ink::Warn),
+        Outcome::RateLimited => ("rate-limited", Ink::Warn),
+        Outcome::Interrupted => ("interrupted", Ink::Warn),
+    }
+}
+
+/// What a person can do after a run.
+pub const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static str> {
+    match outcome {
+        Outcome::Complete | Outcome::AgentUnusable => None,
+        Outcome::Human if asked => Some("answer: `ralph answer \"…\"`"),
+        Outcome::Limit => Some("resume with a higher limit: `ralph resume` with `-n`, `--max-time` or `--max-cost`"),
+        Outcome::Human | Outcome::Failed | Outcome::NoProgress | Outcome::RateLimited | Outcome::Interrupted => {
+            Some("resume: `ralph resume`")
+        }
+    }
+}
+
+/// How an iteration ended.
+pub fn iteration(receipt: &Receipt) -> (String, Ink) {
+    let ended = harmless(&receipt.ended);
+    match (receipt.outcome, receipt.class) {
+        (IterationOutcome::Ok, _) => ("ok".to_owned(), Ink::Good),
+        (IterationOutcome::Rejected, _) => ("completion rejected".to_owned(), Ink::Warn),
+        (IterationOutcome::Interrupted, _) => (format!("interrupted: {ended}"), Ink::Warn),
+        (IterationOutcome::Failed, Some(class)) => (format!("failed ({}): {ended}", class.name()), Ink::Bad),
+        (IterationOutcome::Failed, None) => (format!("failed: {ended}"), Ink::Bad),
+    }
+}
+
+/// What an iteration came to: how it ended, its time, what it used.
+pub fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
+    let (ended, ink) = iteration(receipt);
+    let mut parts = vec![ended, figures::duration(receipt.duration_ms)];
+    parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
+    (parts, ink)
+}
+
+/// Processes that an iteration left behind.
+pub fn left_behind(receipt: &Receipt) -> impl Iterator<Item = String> {
+    let fate = if receipt.left_running { "is still running" } else { "was stopped" };
+    receipt.left_behind.iter().map(move |stray| format!("the agent left a process behind, which {fate}: {stray}"))
+}
+
+/// How one check went.
+pub fn check(check: &CheckResult, between: &str) -> (String, Ink) {
+    let CheckResult { name, ended, duration_ms, .. } = check;
+    let time = figures::duration(*duration_ms);
+    (format!("verify {name}: {ended}{between}{time}"), if check.passed { Ink::Good } else { Ink::Bad })
+}
+
+/// What all checks together say about a claim.
+pub fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink) {
+    if passed {
+        return ("verified: every check passed".to_owned(), Ink::Good);
+    }
+    let failed = checks.iter().filter(|check| !check.passed).map(|check| format!("`{}`", check.name));
+    (format!("completion rejected: {} failed", failed.collect::<Vec<_>>().join(", ")), Ink::Bad)
+}
+
+/// A record that a newer ralph has written.
+pub fn unknown(kind: &str) -> String {
+    format!("a record `{kind}` of a newer ralph, which this one does not know")
+}
+
+/// What an agent says about itself, in words; `None` for what views show in another form, or not at all.
+pub fn meta(known: Known) -> Option<(String, Ink)> {
+    let after = |text: Option<String>| text.map_or_else(String::new, |text| format!(": {text}"));
+    Some(match known {
+        Known::Todo { .. } | Known::TurnEnd { .. } | Known::Context { .. } => return None,
+        Known::Files { changes } => {
+            let names = changes.iter().map(|file| match &file.change {
+                Some(change) => format!("{change} {}", file.path),
+                None => file.path.clone(),
+            });
+            (names.collect::<Vec<_>>().join("\n"), Ink::Dim)
+        }
+        Known::Session { id } => (format!("session {id}"), Ink::Dim),
+        Known::Model { model } => (format!("model {model}"), Ink::Dim),
+        Known::Version { version } => (format!("version {version}"), Ink::Dim),
+        Known::Error { class, message, .. } => (format!("{}: {message}", class.name()), Ink::Bad),
+        Known::Retry { class, attempt, message, .. } => {
+            let attempt = attempt.map_or_else(String::new, |attempt| format!(" (try {attempt})"));
+            (format!("the agent retries after {}{attempt}{}", class.name(), after(message)), Ink::Warn)
+        }
+        Known::Permission { tool, message, .. } => {
+            (format!("tool `{tool}` was not permitted{}", after(message)), Ink::Warn)
+        }
+        Known::Unparsed { line, reason, .. } => {
+            let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+            (format!("line not understood{reason}: {line}"), Ink::Warn)
+        }
+        Known::ParseError { message, .. } => (format!("broken RTF1 line: {message}"), Ink::Warn),
+        Known::Warning { message } => (message, Ink::Warn),
+        Known::Dialect { from, to } => (format!("expected {from}, but the output is {to}: switched"), Ink::Warn),
+    })
+}
+
+/// What the loop has to say, in words; `None` for what is a heading or a page of its own in every view, or not worth a line.
+pub fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
+    let (tag, ink, text) = match fact {
+        Fact::RunStart { .. }
+        | Fact::IterationStart { .. }
+        | Fact::IterationEnd { .. }
+        | Fact::RunEnd { .. }
+        | Fact::Display { .. } => return None,
+        Fact::Signal { signal, .. } => match signal {
+            Signal::NearMiss { marker, reason, line } => {
+                ("SIGNAL", Ink::Warn, format!("`{marker}` does not count: {reason}\n  {line}"))
+            }
+            Signal::Complete { marker } => ("SIGNAL", Ink::Good, format!("said `{marker}`")),
+            Signal::Question { text } => ("ASKS", Ink::Warn, text.clone()),
+            other => ("SIGNAL", Ink::Warn, serde_json::to_string(other).unwrap_or_default()),
+        },
+        Fact::Decision { reason, wait_ms: Some(wait), .. } => {
+            let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);
+            ("NEXT", Ink::Warn, format!("waiting {}, until {until}: {reason}", figures::duration(*wait)))
+        }
+        Fact::Decision { reason, .. } if reason.is_empty() => return None,
+        Fact::Decision { verdict, reason, .. } if verdict == "finish" => ("NEXT", Ink::Dim, format!("end: {reason}")),
+        Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, format!("next: {reason}")),
+        Fact::Verification { passed, checks, .. } => {
+            let (verdict, ink) = verification(*passed, checks);
+            let lines = checks.iter().map(|result| check(result, ", ").0).chain([verdict]);
+            ("VERIFY", ink, lines.collect::<Vec<_>>().join("\n"))
+        }
+        Fact::Published { event, by, heard_by, .. } => {
+            let (hearers, ink) = match heard_by.as_slice() {
+                [] => ("no hat".to_owned(), Ink::Warn),
+                hats => (hats.join(", "), Ink::Dim),
+            };
+            ("EVENT", ink, format!("event {} from {by}, received by {hearers}", event.topic))
+        }
+        Fact::Control { order } => {
+            let words = order.words().map_or_else(String::new, |words| format!(": {words}"));
+            ("YOU", Ink::Warn, format!("{}{words}", order.name()))
+        }
+        Fact::Interrupt { unix_signal, action } => ("SYS", Ink::Warn, format!("{unix_signal}: {action}")),
+        Fact::Paused => ("SYS", Ink::Warn, "paused; `ralph continue` ends the pause".to_owned()),
+        Fact::Notice { message } => ("SYS", Ink::Warn, message.clone()),
+    };
+    Some(Phrase { tag, ink, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::FailureClass;
+
+    #[test]
+    fn an_interrupted_iteration_did_not_fail() {
+        let receipt = Receipt {
+            outcome: IterationOutcome::Interrupted,
+            class: Some(FailureClass::Agent),
+            ended: "stopped by the user".into(),
+            ..Receipt::default()
+        };
+        assert_eq!(iteration(&receipt), ("interrupted: stopped by the user".to_owned(), Ink::Warn));
+        let failed = Receipt { outcome: IterationOutcome::Failed, ..receipt };
+        assert_eq!(iteration(&failed).1, Ink::Bad);
+    }
+
+    #[test]
+    fn a_rejected_claim_names_the_check_that_failed() {
+        let result = |name: &str, passed| CheckResult { name: name.into(), passed, ..CheckResult::default() };
+        let checks = [result("cargo test", false), result("cargo fmt", true)];
+        assert_eq!(verification(false, &checks).0, "completion rejected: `cargo test` failed");
+    }
+}
