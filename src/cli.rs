@@ -1,7 +1,7 @@
 //! The command line: clap types only.
 
 mod appearance;
-pub mod history;
+pub(crate) mod history;
 mod setup;
 mod steer;
 
@@ -13,9 +13,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
-pub use appearance::{Colour, Looks, Shown, ViewLooks};
-pub use setup::{Completions, Config, ConfigAction, Doctor, Get, Init, Man, Notify, Schema, Shell, Subject};
-pub use steer::{Emit, Graph, Hats, Limit, ModeRun, Prompt, PromptAction, PromptShow, Stop, Words};
+pub(crate) use appearance::{Colour, Looks, Shown, ViewLooks};
+pub(crate) use setup::{Completions, Config, ConfigAction, Doctor, Init, Man, Notify, Schema, Shell, Subject};
+pub(crate) use steer::ModeRun;
+pub(crate) use steer::Stop;
+pub(crate) use steer::{Emit, Graph, Hats, Limit, Prompt, PromptAction, Words};
 
 /// Runs a coding agent's command line again and again on one prompt until the work is really done.
 #[derive(Debug, Parser)]

@@ -3,7 +3,7 @@
 
 mod socket;
 
-pub use socket::{Inbox, Received, send};
+pub(crate) use socket::{Inbox, Received, send};
 
 use serde::{Deserialize, Serialize};
 
@@ -45,10 +45,10 @@ pub enum Order {
     },
     /// Other limits than before.
     Limit {
-        /// The most iterations.
+        /// The most money.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_iterations: Option<u32>,
-        /// The most money.
+        /// The most iterations.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_cost_usd: Option<f64>,
         /// The most time, in seconds.
@@ -59,7 +59,7 @@ pub enum Order {
 
 impl Order {
     /// Its name, as it is shown.
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Hint { .. } => "hint",
             Self::Answer { .. } => "answer",
@@ -74,7 +74,7 @@ impl Order {
     }
 
     /// Its words, as they are shown.
-    pub fn words(&self) -> Option<String> {
+    pub(crate) fn words(&self) -> Option<String> {
         match self {
             Self::Hint { words } | Self::Answer { words } => Some(words.clone()),
             Self::Limit { max_iterations, max_cost_usd, max_seconds } => {
@@ -90,7 +90,7 @@ impl Order {
     }
 
     /// What it will do, for the person who gave it.
-    pub const fn effect(&self) -> &'static str {
+    pub(crate) const fn effect(&self) -> &'static str {
         match self {
             Self::Hint { .. } => "the next iteration gets your hint",
             Self::Answer { .. } => "the next iteration gets your answer",
@@ -105,7 +105,7 @@ impl Order {
     }
 
     /// A new limit as a person writes it: `200` iterations, `$5`, `2h`.
-    pub fn limit(words: &str) -> Result<Self, String> {
+    pub(crate) fn limit(words: &str) -> Result<Self, String> {
         let words = words.trim();
         let (mut max_iterations, mut max_cost_usd, mut max_seconds) = (None, None, None);
         if let Some(usd) = words.strip_prefix('$') {
@@ -122,7 +122,7 @@ impl Order {
     }
 
     /// True for the only order that the agent may give its own loop. Anything else would let it raise its own limits.
-    pub const fn may_come_from_agent(&self) -> bool {
+    pub(crate) const fn may_come_from_agent(&self) -> bool {
         matches!(self, Self::Emit { .. })
     }
 }
@@ -130,7 +130,7 @@ impl Order {
 /// Orders that were given and not yet carried out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Orders {
+pub(crate) struct Orders {
     /// Words for the next prompt.
     pub words: Vec<String>,
     /// Pause before the next iteration.
@@ -148,8 +148,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Takes one more.
-    pub fn take(&mut self, order: Order) {
+    pub(crate) fn take(&mut self, order: Order) {
         match order {
             Order::Hint { words } => self.words.push(format!("a person says: {words}")),
             Order::Answer { words } => self.words.push(format!("a person answers your question: {words}")),

@@ -6,10 +6,10 @@ use std::time::Duration;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The form, for messages.
-pub const FORM: &str = "a time such as `90s`, `30m` or `1h30m`";
+pub(crate) const FORM: &str = "a time such as `90s`, `30m` or `1h30m`";
 
 /// Reads a time; a number alone is seconds.
-pub fn parse(text: &str) -> Option<Duration> {
+pub(crate) fn parse(text: &str) -> Option<Duration> {
     let duration = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => Duration::try_from(text.parse::<jiff::SignedDuration>().ok()?).ok()?,
@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Option<Duration> {
 }
 
 /// A time in the form in which it can be read.
-pub fn shown(duration: Duration) -> String {
+pub(crate) fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
     let milliseconds = (u64::from(duration.subsec_millis()), "ms");

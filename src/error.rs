@@ -5,23 +5,22 @@
 use std::fmt;
 
 /// Exit codes: public API, they never change their meaning.
-pub mod exit_code {
+pub(crate) mod exit_code {
     /// The work is complete.
-    pub const COMPLETE: u8 = 0;
-    /// The run failed.
-    pub const FAILED: u8 = 1;
+    pub(crate) const COMPLETE: u8 = 0;
+    pub(crate) const FAILED: u8 = 1;
     /// Wrong usage or configuration; nothing was run.
-    pub const USAGE: u8 = 2;
+    pub(crate) const USAGE: u8 = 2;
     /// The agent asks for a replan or for a human.
-    pub const HUMAN: u8 = 3;
+    pub(crate) const HUMAN: u8 = 3;
     /// The agent is not usable: missing, not logged in, not permitted.
-    pub const AGENT: u8 = 4;
+    pub(crate) const AGENT: u8 = 4;
     /// A limit ended the run: iterations, time, tokens, money.
-    pub const LIMIT: u8 = 5;
+    pub(crate) const LIMIT: u8 = 5;
     /// The run made no progress.
-    pub const NO_PROGRESS: u8 = 6;
+    pub(crate) const NO_PROGRESS: u8 = 6;
     /// Rate-limited beyond the allowed wait.
-    pub const RATE_LIMITED: u8 = 7;
+    pub(crate) const RATE_LIMITED: u8 = 7;
 }
 
 /// What kind of error it is; it decides the exit code.
@@ -38,39 +37,35 @@ pub enum Kind {
 /// A message that says what and where, and hints that say what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserError {
-    /// What kind.
     pub kind: Kind,
     /// What happened, and where.
     pub message: String,
-    /// What to do about it.
     pub hints: Vec<String>,
 }
 
 impl UserError {
     /// An error of usage or configuration.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { kind: Kind::Usage, message: message.into(), hints: Vec::new() }
     }
 
     /// An agent that cannot be used.
-    pub fn agent(message: impl Into<String>) -> Self {
+    pub(crate) fn agent(message: impl Into<String>) -> Self {
         Self { kind: Kind::Agent, message: message.into(), hints: Vec::new() }
     }
 
-    /// A failure under way.
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { kind: Kind::Failed, message: message.into(), hints: Vec::new() }
     }
 
-    /// Adds what to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
     /// The exit code for scripts.
-    pub const fn exit_code(&self) -> u8 {
+    pub(crate) const fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Usage => exit_code::USAGE,
             Kind::Agent => exit_code::AGENT,
@@ -89,7 +84,7 @@ impl fmt::Display for UserError {
 impl std::error::Error for UserError {}
 
 /// An I/O error in a person's words, without the number.
-pub fn io_reason(error: &std::io::Error) -> String {
+pub(crate) fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
     let mut characters = text.chars();

@@ -10,8 +10,13 @@ mod write;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use meta::{FailureClass, FileChange, Known, Meta, TodoItem, TodoStatus};
-pub use wire::SchemaError;
+pub use meta::FailureClass;
+pub use meta::FileChange;
+pub use meta::Known;
+pub use meta::Meta;
+pub use meta::TodoItem;
+pub use meta::TodoStatus;
+pub(crate) use wire::SchemaError;
 pub use write::{write_string, write_value};
 
 /// A JSON object, in the order it was written.
@@ -35,7 +40,7 @@ pub enum Event {
     Text {
         /// Who speaks.
         tag: Tag,
-        /// What was said.
+        /// What it printed.
         text: String,
         /// True: a fragment that continues the open message of its tag.
         #[serde(skip_serializing_if = "is_false")]
@@ -56,7 +61,7 @@ pub enum Event {
     ToolOutput {
         /// Which call.
         tool: ToolRef,
-        /// What it printed.
+        /// What was said.
         text: String,
         /// True: continues the output before it without a line break.
         #[serde(skip_serializing_if = "is_false")]
@@ -127,7 +132,7 @@ pub struct ToolStart {
     pub id: String,
     /// The tool's name as the agent calls it.
     pub name: String,
-    /// Its arguments.
+    /// Both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Object>,
 }
@@ -173,7 +178,7 @@ pub struct Usage {
     /// Tokens the model wrote, reasoning included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<u64>,
-    /// Both together.
+    /// Its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
     /// The model they were spent on.
@@ -271,14 +276,13 @@ impl Event {
         Self::ToolEnd { tool: ToolEnd { id: id.into(), status, duration_ms }, parent: None }
     }
 
-    /// Tokens and money.
-    pub fn usage(usage: Usage) -> Self {
+    pub(crate) fn usage(usage: Usage) -> Self {
         Self::Usage { usage }
     }
 
     /// The same event as part of a sub-agent's work.
     #[must_use]
-    pub fn within(mut self, call: &str) -> Self {
+    pub(crate) fn within(mut self, call: &str) -> Self {
         match &mut self {
             Self::Text { parent, .. }
             | Self::ToolStart { parent, .. }
@@ -290,18 +294,6 @@ impl Event {
             }
         }
         self
-    }
-
-    /// The tool call of the sub-agent that this event belongs to.
-    pub fn parent(&self) -> Option<&str> {
-        match self {
-            Self::Text { parent, .. }
-            | Self::ToolStart { parent, .. }
-            | Self::ToolOutput { parent, .. }
-            | Self::ToolEnd { parent, .. } => parent.as_deref(),
-            Self::Usage { .. } => None,
-            Self::Meta { meta } => meta.0.get("parent").and_then(Value::as_str),
-        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! The modules stand in the order of the pipeline:
 //! config → agent → process → transcript → signals → run → journal → ui.
 
+#![warn(unreachable_pub)]
+
 pub mod config;
 
 pub mod agent;
@@ -17,7 +19,7 @@ pub mod emit;
 
 pub mod signals;
 
-pub mod run;
+mod run;
 
 pub mod plugin;
 
@@ -31,11 +33,11 @@ pub mod ui;
 pub mod control;
 
 // Known to all, knowing nobody.
-pub mod duration;
-pub mod error;
+mod duration;
+mod error;
 pub mod event;
-pub mod nearest;
-pub mod plural;
+mod nearest;
+mod plural;
 pub mod redact;
 mod trust;
 mod user_file;
@@ -43,5 +45,5 @@ pub mod yaml;
 
 // The command line around it.
 mod app;
-pub mod cli;
+mod cli;
 pub mod commands;

@@ -1,7 +1,7 @@
 //! "Did you mean …?": the known name that is closest to a mistyped one.
 
 /// The nearest of the known names, when one is near enough to be meant.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (name.chars().count() / 3).max(1);
     known
         .into_iter()

@@ -1,13 +1,13 @@
 //! `1 line`, `2 lines`: a count and what is counted, the same in every message and view.
 
 /// A count, and the noun as it goes with it.
-pub fn plural(count: impl Into<u64>, one: &str) -> String {
+pub(crate) fn plural(count: impl Into<u64>, one: &str) -> String {
     let count = count.into();
     format!("{count} {one}{}", ending(count))
 }
 
 /// What a regular noun ends in after a count.
-pub const fn ending(count: u64) -> &'static str {
+pub(crate) const fn ending(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 

@@ -35,7 +35,6 @@ pub struct OutputStream {
     exact: bool,
 }
 
-/// Lines into events.
 struct Reader {
     adapter: Box<dyn Adapter>,
     /// What makes one message, and whether that was learned from the output.
@@ -70,7 +69,7 @@ impl Side {
 
 /// What was still held back when the process ended.
 #[derive(Debug)]
-pub struct Rest {
+pub(crate) struct Rest {
     /// For the raw file of standard output.
     pub stdout: Clean<Vec<u8>>,
     /// For the raw file of standard error.
@@ -105,7 +104,7 @@ impl OutputStream {
 
     /// Hands on lines of this length in one part.
     #[must_use]
-    pub fn with_line_cap(mut self, line_cap: usize) -> Self {
+    pub(crate) fn with_line_cap(mut self, line_cap: usize) -> Self {
         self.stdout.lines.set_cap(if self.is_plain { line_cap.min(PLAIN_LINE_CAP) } else { line_cap });
         self.reader.line_cap = line_cap;
         self
@@ -113,7 +112,7 @@ impl OutputStream {
 
     /// The output is what a terminal of this size was told, if there is one, and may be drawn.
     #[must_use]
-    pub fn on_terminal(mut self, size: Option<Size>, redactor: &Redactor) -> Self {
+    pub(crate) fn on_terminal(mut self, size: Option<Size>, redactor: &Redactor) -> Self {
         self.screen = size.map(|size| (Screen::new(size.rows, size.columns), Streaming::new(redactor)));
         self
     }
@@ -126,14 +125,14 @@ impl OutputStream {
     }
 
     /// The terminal has another size.
-    pub fn resize(&mut self, size: Size) {
+    pub(crate) fn resize(&mut self, size: Size) {
         if let Some((screen, _)) = &mut self.screen {
             screen.resize(size.rows, size.columns);
         }
     }
 
     /// What makes one message now.
-    pub const fn messages(&self) -> Messages {
+    pub(crate) const fn messages(&self) -> Messages {
         self.reader.messages
     }
 
@@ -152,14 +151,14 @@ impl OutputStream {
     }
 
     /// Takes bytes of the command that reads standard output in place of an adapter.
-    pub fn push_filtered(&mut self, bytes: &[u8], out: &mut Vec<Clean<Event>>) {
+    pub(crate) fn push_filtered(&mut self, bytes: &[u8], out: &mut Vec<Clean<Event>>) {
         let Some(side) = &mut self.filter else { return };
         let clean = side.bytes.push(bytes);
         self.reader.lines(side, &clean, Stream::Stdout, false, out);
     }
 
     /// Takes an event that is not from the agent's own lines.
-    pub fn own(&self, event: Event) -> Clean<Event> {
+    pub(crate) fn own(&self, event: Event) -> Clean<Event> {
         self.stdout.fragments.own(event)
     }
 
@@ -196,7 +195,7 @@ impl OutputStream {
     }
 
     /// The process has ended: gives what was held back of the raw bytes, and the events of the last lines.
-    pub fn end_bytes(&mut self, stdout: &mut Vec<Clean<Event>>, stderr: &mut Vec<Clean<Event>>) -> Rest {
+    pub(crate) fn end_bytes(&mut self, stdout: &mut Vec<Clean<Event>>, stderr: &mut Vec<Clean<Event>>) -> Rest {
         let stdout_rest = self.end_side(Stream::Stdout, stdout);
         let stderr_rest = self.end_side(Stream::Stderr, stderr);
         let rest = |bytes| Clean::made(if self.exact { Vec::new() } else { bytes });
@@ -231,7 +230,7 @@ impl OutputStream {
     }
 
     /// The command that reads standard output has ended, if there was one.
-    pub fn end_filter(&mut self, out: &mut Vec<Clean<Event>>) {
+    pub(crate) fn end_filter(&mut self, out: &mut Vec<Clean<Event>>) {
         let Some(mut side) = self.filter.take() else { return };
         let rest = side.bytes.finish();
         self.reader.lines(&mut side, &rest, Stream::Stdout, false, out);
@@ -240,7 +239,7 @@ impl OutputStream {
     }
 
     /// Everything is over: what the adapter makes of the end.
-    pub fn finish(&mut self, exit: Option<Exit>, out: &mut Vec<Clean<Event>>) {
+    pub(crate) fn finish(&mut self, exit: Option<Exit>, out: &mut Vec<Clean<Event>>) {
         self.reader.marks.clear();
         self.reader.adapter.end(exit, &mut self.reader.events);
         self.reader.burst(&mut self.stdout, false, out);

@@ -75,7 +75,6 @@ impl std::io::Write for Hash {
 /// How an item became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// A run used it.
     Ran,
     /// A person was asked about it.
     Allowed,

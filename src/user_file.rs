@@ -8,10 +8,10 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The most that a prompt, a plan or a configuration may have.
-pub const MOST_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Reads a file; one that is not an ordinary file, or too large, is an error.
-pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     copy(path, most, &mut bytes)?;
     Ok(bytes)
@@ -35,19 +35,18 @@ pub(crate) fn copy(path: &Path, most: u64, into: &mut impl io::Write) -> io::Res
     Ok(())
 }
 
-/// The same as text.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|_| invalid("it is not UTF-8"))
 }
 
 /// Reads a file that ralph found by its usual name, so that no link in the repository makes it read something else.
-pub fn read_text_inside(root: &Path, path: &Path, most: u64) -> io::Result<String> {
+pub(crate) fn read_text_inside(root: &Path, path: &Path, most: u64) -> io::Result<String> {
     inside(root, path)?;
     read_text(path, most)
 }
 
 /// Fails for a path that leads out of the directory by a link.
-pub fn inside(root: &Path, path: &Path) -> io::Result<()> {
+pub(crate) fn inside(root: &Path, path: &Path) -> io::Result<()> {
     let real = path.canonicalize()?;
     if real.starts_with(root.canonicalize()?) {
         return Ok(());
@@ -59,7 +58,7 @@ pub fn inside(root: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Replaces a file in one step. A link in its place is replaced itself; a directory that is a link out of `root` is refused.
-pub fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -78,14 +77,14 @@ pub fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
 
 /// True when the file or directory is this user's or root's, so that nobody else decides what it says. Under `sudo` the
 /// files of the user who called it count too.
-pub fn is_own(metadata: &Metadata) -> bool {
+pub(crate) fn is_own(metadata: &Metadata) -> bool {
     let own = rustix::process::geteuid();
     let caller = || std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     metadata.uid() == own.as_raw() || metadata.uid() == 0 || own.is_root() && caller() == Some(metadata.uid())
 }
 
 /// The directory and those above it, up to the first that belongs to another user: what is there may be anybody's.
-pub fn own_ancestors(directory: &Path) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn own_ancestors(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let mut places = Vec::new();
     for place in directory.ancestors() {
         if !std::fs::metadata(place).is_ok_and(|metadata| is_own(&metadata)) {
@@ -97,7 +96,7 @@ pub fn own_ancestors(directory: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Whether a configuration file may be used: it must be there and this user's. The text says why not.
-pub fn usable(path: &Path) -> Result<bool, String> {
+pub(crate) fn usable(path: &Path) -> Result<bool, String> {
     match std::fs::metadata(path) {
         Ok(metadata) if is_own(&metadata) => Ok(true),
         Ok(_) => Err(format!("`{}` belongs to another user and is ignored", path.display())),

@@ -2,7 +2,7 @@
 //!
 //! The only file that knows the YAML library. Its sentences never reach a user unchanged.
 
-pub mod write;
+pub(crate) mod write;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
@@ -79,7 +79,7 @@ pub fn parse(name: &str, text: &str) -> Result<Node, UserError> {
 }
 
 /// Reads a document that has a fixed form.
-pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, UserError> {
+pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, UserError> {
     serde_saphyr::from_str::<T>(text).map_err(|error| {
         let place = error.location().map_or_else(Place::default, |location| Place::from(&location));
         // What is a tree of values is YAML; then it is the form that is wrong.
@@ -89,7 +89,7 @@ pub fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, UserError>
 }
 
 /// The text of a top key, whatever else is wrong with the form of a document.
-pub fn text_at(text: &str, key: &str) -> Option<String> {
+pub(crate) fn text_at(text: &str, key: &str) -> Option<String> {
     let Value::Map(entries) = serde_saphyr::from_str::<Node>(text).ok()?.value else { return None };
     entries.into_iter().find(|entry| entry.key == key).and_then(|entry| match entry.node.value {
         Value::Text(text) => Some(text),
@@ -107,12 +107,12 @@ enum Fault {
 }
 
 /// An error that shows the line with a caret under the place.
-pub fn pointing(name: &str, text: &str, place: Place, message: &str) -> UserError {
+pub(crate) fn pointing(name: &str, text: &str, place: Place, message: &str) -> UserError {
     UserError::usage(format!("{message}\n{}", excerpt(name, text, place)))
 }
 
 /// The line with a caret under the place.
-pub fn excerpt(name: &str, text: &str, place: Place) -> String {
+pub(crate) fn excerpt(name: &str, text: &str, place: Place) -> String {
     let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or("").replace('\t', " ");
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());

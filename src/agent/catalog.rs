@@ -29,7 +29,6 @@ const LARGEST: u64 = 256 * 1024;
 pub enum Source {
     /// Part of this program.
     BuiltIn,
-    /// A file.
     File(PathBuf),
 }
 
@@ -45,7 +44,6 @@ impl std::fmt::Display for Source {
 /// One agent of the catalog.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What it is.
     pub definition: Definition,
     /// Where that is written.
     pub source: Source,
@@ -82,7 +80,7 @@ impl Catalog {
 
     /// The built-in agents; then those of the user; then those beside the configuration, of each parent directory and
     /// of the workspace, so that the nearest wins. `dialects` are the words that `dialect` may be.
-    pub fn load(workspace: &Path, beside: Option<&Path>, dialects: &[&str]) -> Result<Self, UserError> {
+    pub(crate) fn load(workspace: &Path, beside: Option<&Path>, dialects: &[&str]) -> Result<Self, UserError> {
         let mut catalog = Self::built_in()?;
         let mut places: Vec<PathBuf> = user_file::own_ancestors(workspace).collect();
         places.extend(beside.map(Path::to_owned).filter(|place| !places.contains(place)));
@@ -95,7 +93,7 @@ impl Catalog {
 
     /// Adds the files of a directory, if there is one. A file that cannot be used stands in nobody's way who does not ask
     /// for its agent.
-    pub fn add(&mut self, directory: &Path, dialects: &[&str]) {
+    pub(crate) fn add(&mut self, directory: &Path, dialects: &[&str]) {
         let Ok(listing) = std::fs::read_dir(directory) else { return };
         let is_agent =
             |path: &PathBuf| path.extension().is_some_and(|extension| extension == "yml" || extension == "yaml");
@@ -157,13 +155,12 @@ impl Catalog {
         &self.entries
     }
 
-    /// All names.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         self.entries.iter().map(|entry| entry.definition.id.as_str()).collect()
     }
 
     /// An agent by its name.
-    pub fn find(&self, name: &str) -> Result<&Entry, UserError> {
+    pub(crate) fn find(&self, name: &str) -> Result<&Entry, UserError> {
         if let Some(entry) = self.entries.iter().find(|entry| entry.definition.id == name) {
             return Ok(entry);
         }

@@ -14,7 +14,7 @@ pub fn custom(argv: &[String], prompt: PromptForm, options: Options) -> Result<A
 }
 
 /// Nobody said which command.
-pub fn no_command() -> UserError {
+pub(crate) fn no_command() -> UserError {
     UserError::usage("the custom agent has no command")
         .hint("give `--agent-cmd 'COMMAND ARGUMENTS'`, or `command` under `cli:` in `ralph.yml`")
 }

@@ -12,7 +12,7 @@ use crate::error::UserError;
 use crate::yaml;
 
 /// A word of `commands` that stands for this program itself.
-pub const THIS_PROGRAM: &str = "{ralph}";
+pub(crate) const THIS_PROGRAM: &str = "{ralph}";
 
 /// One agent file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -305,7 +305,7 @@ pub enum When {
 }
 
 /// Reads an agent file. `name` is the file as the user knows it.
-pub fn read(name: &str, text: &str) -> Result<Definition, UserError> {
+pub(crate) fn read(name: &str, text: &str) -> Result<Definition, UserError> {
     let definition: Definition = yaml::read(name, text)?;
     definition.check().map_err(|problem| UserError::usage(format!("`{name}`: {problem}")))?;
     Ok(definition)
@@ -351,7 +351,7 @@ impl Definition {
 }
 
 /// The definition of a command that nothing is known about.
-pub fn of_command(program: &str) -> Definition {
+pub(crate) fn of_command(program: &str) -> Definition {
     Definition {
         id: "custom".to_owned(),
         name: program.to_owned(),

@@ -20,12 +20,10 @@ const EMPTY_FILE: u64 = 4;
 /// After this time a person is told who is waited for.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// What a probe found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub(crate) struct Probe {
     /// The program, when it is there.
     pub path: Option<PathBuf>,
-    /// How it is.
     pub state: State,
 }
 
@@ -38,7 +36,7 @@ pub(crate) struct Question {
 
 /// Whether the program of an agent is started to learn more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub enum Start {
     /// A run needs it: as the run would start it.
     InWorkspace,
     /// A command only looks: outside of the workspace.
@@ -47,14 +45,10 @@ pub(crate) enum Start {
     No,
 }
 
-/// How an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// It said its version, if that can be read.
-    Installed {
-        /// What it said.
-        version: Option<String>,
-    },
+    Installed { version: Option<String> },
     /// There is no such program.
     Missing,
     /// It is there and cannot be used; why.
@@ -65,17 +59,16 @@ pub enum State {
 
 /// Whether a login was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Auth {
+pub(crate) enum Auth {
     /// A variable or a file of a login is there.
     Seen,
     /// Nothing was seen, which says little: a login can be in a keyring.
     Unknown,
-    /// It needs none.
     NotNeeded,
 }
 
 /// Looks for signs of a login. It never reads them.
-pub fn auth(definition: &Definition) -> Auth {
+pub(crate) fn auth(definition: &Definition) -> Auth {
     let auth = &definition.auth;
     if auth.variables.is_empty() && auth.files.is_empty() && auth.login.is_none() {
         return Auth::NotNeeded;
@@ -94,7 +87,11 @@ pub fn auth(definition: &Definition) -> Auth {
 }
 
 /// Finds the program of an agent: the first of its names that is there.
-pub fn locate(definition: &Definition, options: Options, workspace: &Path) -> (Agent, Result<PathBuf, StartError>) {
+pub(crate) fn locate(
+    definition: &Definition,
+    options: Options,
+    workspace: &Path,
+) -> (Agent, Result<PathBuf, StartError>) {
     let candidates = match &options.overrides.command {
         Some(command) => vec![command.clone()],
         None => definition.commands.iter().map(|name| vec![name.clone()]).collect(),
@@ -208,7 +205,6 @@ pub(crate) async fn first(
     }
 }
 
-/// Probes under way.
 struct Probes {
     tasks: JoinSet<(usize, Probe)>,
     names: Vec<String>,
@@ -257,7 +253,7 @@ impl Probes {
 }
 
 /// An agent that was asked for by name and cannot be found.
-pub fn not_installed(agent: &Agent, asked: &str) -> UserError {
+pub(crate) fn not_installed(agent: &Agent, asked: &str) -> UserError {
     let Definition { id, name, install, .. } = &agent.definition;
     let program = agent.program.to_string_lossy();
     let error =

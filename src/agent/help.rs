@@ -14,7 +14,6 @@ use super::question::{Answer, ask, call, outside};
 pub enum Flags {
     /// All of them are there; how many.
     All(usize),
-    /// These are not.
     Missing(Vec<String>),
     /// There is nothing to look for.
     None,
@@ -23,7 +22,7 @@ pub enum Flags {
 }
 
 /// Asks an agent for its help and looks for the flags.
-pub(crate) async fn flags(agent: &Agent, program: &Path, start: Start, workspace: &Path, patience: Duration) -> Flags {
+pub async fn flags(agent: &Agent, program: &Path, start: Start, workspace: &Path, patience: Duration) -> Flags {
     let wanted = wanted(&agent.definition);
     let words = &agent.definition.help.args;
     if wanted.is_empty() || words.is_empty() {
@@ -52,7 +51,7 @@ pub(crate) async fn flags(agent: &Agent, program: &Path, start: Start, workspace
 }
 
 /// Every flag that stands on a command line of a run, and those that the file names besides.
-pub fn wanted(definition: &Definition) -> BTreeSet<String> {
+pub(crate) fn wanted(definition: &Definition) -> BTreeSet<String> {
     let Definition { arguments, session, prompt, large_prompt, help, .. } = definition;
     let forms = [&session.given, &session.resume, &session.fork].into_iter().flatten().flat_map(|form| &form.args);
     let prompts = std::iter::once(prompt).chain(large_prompt).flat_map(|form| &form.after);

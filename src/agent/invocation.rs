@@ -58,7 +58,6 @@ impl<'a> Turn<'a> {
 /// How the prompt travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As its file says.
     Usual,
     /// As its file says for large prompts.
     Large,
@@ -88,8 +87,7 @@ pub enum Mode {
 
 /// The arguments, and where the prompt is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandLine {
-    /// After the program.
+pub(crate) struct CommandLine {
     pub args: Vec<String>,
     /// How the prompt travels.
     pub prompt: Carried,
@@ -97,8 +95,7 @@ pub struct CommandLine {
 
 /// How the prompt travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried {
-    /// On standard input.
+pub(crate) enum Carried {
     Stdin,
     /// As the last argument.
     Argument,
@@ -110,7 +107,7 @@ pub enum Carried {
 
 impl Agent {
     /// The arguments of one turn.
-    pub fn arguments(&self, turn: &Turn<'_>) -> Result<CommandLine, UserError> {
+    pub(crate) fn arguments(&self, turn: &Turn<'_>) -> Result<CommandLine, UserError> {
         let Self { definition, options, .. } = self;
         let arguments = &definition.arguments;
         let session = self.session(&turn.session)?;
@@ -166,7 +163,7 @@ impl Agent {
     }
 
     /// What differs in the environment: the file, then the user, then the run.
-    pub fn environment(&self, turn: &Turn<'_>) -> Environment {
+    pub(crate) fn environment(&self, turn: &Turn<'_>) -> Environment {
         let variables = &self.definition.environment;
         let as_root = variables.set_as_root.iter().filter(|_| self.options.user == User::Root);
         let own = variables.set.iter().chain(as_root).map(|(name, value)| (name.into(), value.into()));
@@ -176,7 +173,7 @@ impl Agent {
     }
 
     /// The command line without the prompt, for people.
-    pub fn command_line(&self, workspace: &Path, mode: Mode) -> Vec<String> {
+    pub(crate) fn command_line(&self, workspace: &Path, mode: Mode) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
         let turn = Turn { mode, ..Turn::new("", workspace) };
         let Ok(CommandLine { mut args, prompt }) = self.arguments(&turn) else {

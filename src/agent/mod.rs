@@ -4,7 +4,7 @@
 
 mod catalog;
 mod custom;
-pub mod definition;
+pub(crate) mod definition;
 mod detect;
 mod help;
 mod invocation;
@@ -15,17 +15,27 @@ mod version;
 
 use std::ffi::OsString;
 
+pub use catalog::Catalog;
 pub(crate) use catalog::is_users;
-pub use catalog::{Catalog, Entry, Source};
+pub(crate) use catalog::{Entry, Source};
 pub use custom::custom;
-pub use definition::{By, Definition, PromptForm};
-pub use detect::{Auth, Probe, State, auth, locate, not_installed};
+pub use definition::Definition;
+pub(crate) use definition::{By, PromptForm};
+pub(crate) use detect::{Auth, Probe, State, auth, locate, not_installed};
 pub(crate) use detect::{Question, Start, first, probe_all};
-pub use help::Flags;
-pub(crate) use help::flags;
-pub use invocation::{Carried, CommandLine, LONGEST_ARGUMENT, Mode, Session, Turn, Way};
-pub use plugin_file::{Contract, Live, PluginFile};
-pub use question::{Answer, PATIENCE, ask};
+pub(crate) use help::Flags;
+pub use help::flags;
+pub use invocation::LONGEST_ARGUMENT;
+pub use invocation::Mode;
+pub use invocation::Session;
+pub use invocation::Turn;
+pub(crate) use invocation::Way;
+pub use plugin_file::Contract;
+pub use plugin_file::Live;
+pub use plugin_file::PluginFile;
+pub use question::Answer;
+pub(crate) use question::PATIENCE;
+pub use question::ask;
 pub(crate) use question::{found_inside, is_inside};
 pub use version::Known;
 
@@ -79,7 +89,7 @@ pub struct Overrides {
 /// Words as they come, or whole messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Partial {
-    /// Whole messages.
+    /// Someone.
     #[default]
     Off,
     /// As they come, where the agent can.
@@ -89,7 +99,7 @@ pub enum Partial {
 /// Who an agent runs as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum User {
-    /// Someone.
+    /// Whole messages.
     #[default]
     Ordinary,
     /// Root, as which some agents refuse to work.
@@ -105,7 +115,7 @@ impl User {
 
 impl Agent {
     /// The name it was chosen by.
-    pub fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.definition.id
     }
 }

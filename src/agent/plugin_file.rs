@@ -23,7 +23,7 @@ pub enum Contract {
 
 impl Contract {
     /// The word for it, as in `driver:NAME`.
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Driver => "driver",
             Self::Script => "script",
@@ -31,7 +31,7 @@ impl Contract {
     }
 
     /// The functions that a file must define.
-    pub const fn required(self) -> &'static [&'static str] {
+    pub(crate) const fn required(self) -> &'static [&'static str] {
         match self {
             Self::Driver => &[
                 "driver_name",
@@ -44,8 +44,7 @@ impl Contract {
         }
     }
 
-    /// Where its files are.
-    pub const fn directories(self) -> &'static [&'static str] {
+    pub(crate) const fn directories(self) -> &'static [&'static str] {
         match self {
             Self::Driver => &DRIVER_DIRECTORIES,
             Self::Script => &SCRIPT_DIRECTORIES,
@@ -53,13 +52,13 @@ impl Contract {
     }
 
     /// The functions it requires that are not there.
-    pub fn missing(self, functions: &[String]) -> Vec<&'static str> {
+    pub(crate) fn missing(self, functions: &[String]) -> Vec<&'static str> {
         let is_missing = |name: &&&str| !functions.iter().any(|known| known == **name);
         self.required().iter().filter(is_missing).copied().collect()
     }
 
     /// Which contract a file follows, by the functions it defines.
-    pub fn of(functions: &[String]) -> Result<Self, String> {
+    pub(crate) fn of(functions: &[String]) -> Result<Self, String> {
         let both = [Self::Driver, Self::Script];
         if let Some(whole) = both.into_iter().find(|contract| contract.missing(functions).is_empty()) {
             return Ok(whole);
@@ -106,7 +105,7 @@ pub enum Live {
 
 impl PluginFile {
     /// The agent for the loop. What it is called and can do is learned when the file is loaded.
-    pub fn agent(self, name: &str, options: Options) -> Agent {
+    pub(crate) fn agent(self, name: &str, options: Options) -> Agent {
         let mut definition: Definition = definition::of_command(name);
         name.clone_into(&mut definition.id);
         // Whether its sessions go on, the driver says itself.
@@ -115,7 +114,7 @@ impl PluginFile {
     }
 
     /// The directory of the loop that the file was written for: the one above `drivers` or `agents`.
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         let above = self.path.parent().and_then(Path::parent).filter(|above| !above.as_os_str().is_empty());
         above.map_or_else(|| PathBuf::from("."), Path::to_owned)
     }

@@ -10,7 +10,7 @@ use crate::process::{self, Clocks, Exit, Invocation, Output, Stdin, StopStep, St
 
 /// The longest that a program may take to answer. The slowest known take five seconds when they are cold, and three
 /// times as long when all others are asked too on a small machine.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// As much as a program may say.
 const LONGEST_ANSWER: usize = 256 * 1024;
@@ -34,7 +34,7 @@ pub enum Answer {
 }
 
 /// The call of an agent's program with these words.
-pub fn call(agent: &Agent, words: &[String], workspace: &Path) -> Invocation {
+pub(crate) fn call(agent: &Agent, words: &[String], workspace: &Path) -> Invocation {
     Invocation {
         args: agent.leading.iter().chain(words).map(Into::into).collect(),
         env: agent.environment(&Turn::new("", workspace)),

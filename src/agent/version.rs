@@ -19,7 +19,7 @@ pub enum Known {
 
 impl Version {
     /// What the file says of this version.
-    pub fn knows(&self, version: &str) -> Known {
+    pub(crate) fn knows(&self, version: &str) -> Known {
         let beside = |known: &Option<String>| known.as_ref().map(|known| compare(version, known));
         match (beside(&self.minimum), beside(&self.tested)) {
             (Some(Ordering::Less), _) => Known::TooOld,

@@ -9,15 +9,14 @@ use crate::ui::{
 
 /// Whether what is shown happens now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tense {
+pub(crate) enum Tense {
     /// It does: a terminal also shows what is under way.
     Present,
-    /// It is over.
     Past,
 }
 
 /// The line view on standard output.
-pub fn line_view(wanted: &ViewLooks, tense: Tense) -> LineView<std::io::Stdout> {
+pub(crate) fn line_view(wanted: &ViewLooks, tense: Tense) -> LineView<std::io::Stdout> {
     let mut appearance = appearance(wanted.looks);
     if wanted.plain {
         appearance = Appearance { glyphs: Glyphs::WORDS, letters: appearance.letters, ..Appearance::plain() };
@@ -41,7 +40,7 @@ pub fn line_view(wanted: &ViewLooks, tense: Tense) -> LineView<std::io::Stdout> 
 }
 
 /// How standard output looks.
-pub fn appearance(wanted: cli::Looks) -> Appearance {
+pub(crate) fn appearance(wanted: cli::Looks) -> Appearance {
     let terminal = out::is_terminal();
     let capable = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -68,7 +67,7 @@ fn place() -> Place {
 }
 
 /// Whether keys come to a run of this process.
-pub fn keys_go_to() -> KeysGoTo {
+pub(crate) fn keys_go_to() -> KeysGoTo {
     if terminal::has_keyboard() { KeysGoTo::Run } else { KeysGoTo::Elsewhere }
 }
 

@@ -21,7 +21,7 @@ use crate::ui::out;
 
 /// Why an agent is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// To run it: code of the repository runs, and consent was asked for.
     Run,
     /// To show what a run would do: nothing of the repository runs that this user has not run here before.
@@ -29,7 +29,7 @@ pub enum Purpose {
 }
 
 /// All agents that can be chosen here.
-pub fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, UserError> {
+pub(crate) fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, UserError> {
     let beside = file.path.as_deref().and_then(Path::parent);
     Catalog::load(workspace, beside, &transcript::names())
 }
@@ -132,7 +132,7 @@ fn one_program(agent: &Agent, origin: &Origin, workspace: &Path) -> Result<(), U
 }
 
 /// What the user wants of one agent.
-pub fn options(settings: &Settings, adapter: &Adapter) -> Options {
+pub(crate) fn options(settings: &Settings, adapter: &Adapter) -> Options {
     let asked =
         [("model", &settings.model.origin), ("effort", &settings.effort.origin), ("tools", &settings.tools.origin)];
     let asked = asked.into_iter().filter(|(_, origin)| matches!(origin, Origin::File { .. } | Origin::Environment(_)));
@@ -173,7 +173,7 @@ fn custom_prompt(settings: &Settings) -> PromptForm {
 }
 
 /// Why `auto` does not even look for an agent.
-pub fn passed_over(entry: &Entry, file: &FileLayer) -> Option<String> {
+pub(crate) fn passed_over(entry: &Entry, file: &FileLayer) -> Option<String> {
     match (entry.definition.auto, file.adapter(&entry.definition.id).enabled) {
         (Auto::No, _) => Some("only when it is named".to_owned()),
         (Auto::Yes, Some(Setting { value: false, origin })) => Some(format!("disabled by {origin}")),
@@ -230,7 +230,7 @@ fn automatic(
 }
 
 /// Says who is waited for, so that nobody wonders.
-pub fn still_waiting(names: &[&str]) {
+pub(crate) fn still_waiting(names: &[&str]) {
     let (names, most) = (names.join(", "), agent::PATIENCE.as_secs());
     out::tell(format_args!("asking for versions: still waiting for {names} ({most} s at most)"));
 }

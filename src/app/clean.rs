@@ -12,15 +12,14 @@ use crate::journal::{Outcome, RunDirectory, Store};
 use crate::ui::history::{Standing, Told, local};
 
 /// Removes completed runs until so many runs are left.
-pub fn retain(store: &Store, keep: u32) -> Result<(), UserError> {
+pub(crate) fn retain(store: &Store, keep: u32) -> Result<(), UserError> {
     let here = Here::of(store.clone());
     let keep = usize::try_from(keep).unwrap_or(usize::MAX);
     let rule = Rule { older_than: None, keep: Some(keep), max_size: None, resumable: false };
     sweep(&here, &rule, Deed::Remove).map(|_| ())
 }
 
-/// Which runs go.
-pub struct Rule {
+pub(crate) struct Rule {
     pub older_than: Option<jiff::SignedDuration>,
     pub keep: Option<usize>,
     pub max_size: Option<u64>,
@@ -29,26 +28,25 @@ pub struct Rule {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub(crate) enum Deed {
     Tell,
     Remove,
 }
 
-/// What came of it.
 #[derive(Default)]
-pub struct Swept {
+pub(crate) struct Swept {
     pub gone: Vec<Gone>,
     pub kept: usize,
     pub room: u64,
 }
 
-pub struct Gone {
+pub(crate) struct Gone {
     pub id: String,
     pub started: String,
     pub size: u64,
 }
 
-pub fn sweep(here: &Here, rule: &Rule, deed: Deed) -> Result<Swept, UserError> {
+pub(crate) fn sweep(here: &Here, rule: &Rule, deed: Deed) -> Result<Swept, UserError> {
     let failed = |error: &io::Error| UserError::failed(format!("cannot list the runs: {}", io_reason(error)));
     let mut runs = here.store.runs().map_err(|error| failed(&error))?;
     runs.reverse();
@@ -110,7 +108,7 @@ fn size(directory: &Path) -> u64 {
     sizes.sum()
 }
 
-pub fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     match count {
         0..1024 => format!("{count} B"),
         1024..0x10_0000 => format!("{} KiB", count >> 10),

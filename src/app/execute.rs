@@ -22,15 +22,14 @@ use crate::run::{Came, Interrupts, Keys, Memory, Plan, Recorder, Room, run as ru
 use crate::ui::tui::{self, Left};
 
 /// The store of a working directory, locked for one run.
-pub struct LockedWorkspace {
-    /// The store.
+pub(crate) struct LockedWorkspace {
     pub store: Store,
     lock: Lock,
 }
 
 impl LockedWorkspace {
     /// Takes the lock; nothing was run when that fails.
-    pub fn take(store: Store) -> Result<Self, UserError> {
+    pub(crate) fn take(store: Store) -> Result<Self, UserError> {
         store.create().map_err(|error| unusable(store.path(), &error))?;
         let lock = Lock::take(&store).map_err(|error| match error {
             LockError::Held(holder) => held(holder.as_ref(), store.workspace()),
@@ -41,10 +40,8 @@ impl LockedWorkspace {
 }
 
 /// Everything that is needed to begin, or to go on.
-pub struct Performance {
-    /// What is to be done.
+pub(crate) struct Performance {
     pub plan: Plan,
-    /// Its directory.
     pub directory: RunDirectory,
     /// Its journal, open at its end.
     pub journal: Journal,
@@ -64,7 +61,7 @@ fn pane(Size { rows, columns }: Size) -> Size {
 
 /// How files of a run are kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Keeping {
+pub(crate) struct Keeping {
     raw: RawBytes,
     compress: bool,
     runs: Option<u32>,
@@ -78,7 +75,7 @@ impl From<&Settings> for Keeping {
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub fn play(mut self, stage: LockedWorkspace, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
+    pub(crate) fn play(mut self, stage: LockedWorkspace, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(stage.store.path(), error);
         let inbox = Inbox::open(&self.directory.id, stage.store.path()).map_err(|error| unusable(&error))?;
         if stage.store.is_inside_workspace() {
@@ -180,7 +177,7 @@ async fn told(notifier: Notifier) -> Vec<String> {
 }
 
 /// The directory cannot hold a journal.
-pub fn unusable(place: &Path, error: &std::io::Error) -> UserError {
+pub(crate) fn unusable(place: &Path, error: &std::io::Error) -> UserError {
     UserError::usage(format!("cannot use `{}`: {}", place.display(), io_reason(error)))
         .hint("ralph keeps its records there: free disk space or fix the permissions; nothing was run")
         .hint("`RALPH_STATE_DIR` names another place")
@@ -196,7 +193,6 @@ fn strays(store: &Store) -> Vec<String> {
     told.collect()
 }
 
-/// Who else runs here.
 fn held(holder: Option<&Holder>, workspace: &Path) -> UserError {
     let place = workspace.display();
     match holder {

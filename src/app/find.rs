@@ -15,16 +15,14 @@ use crate::ui::out;
 const BEGINNING: usize = 400;
 
 /// The runs of one project.
-pub struct Here {
-    /// Where they are.
+pub(crate) struct Here {
     pub store: Store,
-    /// Who runs there now.
     pub running: Option<Holder>,
 }
 
 impl Here {
     /// The project of this directory, or of the nearest directory above it that has runs. Nothing is created.
-    pub fn find() -> Result<Self, UserError> {
+    pub(crate) fn find() -> Result<Self, UserError> {
         let workspace = working_directory()?;
         let states = states(&workspace);
         let stores = workspace.ancestors().flat_map(|place| states.iter().map(|state| state.store(place)));
@@ -32,7 +30,7 @@ impl Here {
     }
 
     /// The run that is meant, with its project: one of this directory, or, when an id is given, of any project.
-    pub fn run(id: Option<&str>) -> Result<(Self, RunDirectory), UserError> {
+    pub(crate) fn run(id: Option<&str>) -> Result<(Self, RunDirectory), UserError> {
         let here = Self::find();
         let local = match &here {
             Ok(here) => here.store.resolve(id),
@@ -60,7 +58,7 @@ impl Here {
     }
 
     /// All projects of this user that have runs.
-    pub fn everywhere() -> Result<Vec<Self>, UserError> {
+    pub(crate) fn everywhere() -> Result<Vec<Self>, UserError> {
         let mut all = Vec::new();
         for state in states(&working_directory()?) {
             let stores = state.stores().map_err(|error| unlisted(&error))?;
@@ -70,18 +68,18 @@ impl Here {
     }
 
     /// A project, and who runs there.
-    pub fn of(store: Store) -> Self {
+    pub(crate) fn of(store: Store) -> Self {
         let running = Lock::holder(&store);
         Self { store, running }
     }
 
     /// True while this run is running.
-    pub fn is_running(&self, run: &RunDirectory) -> bool {
+    pub(crate) fn is_running(&self, run: &RunDirectory) -> bool {
         self.running.as_ref().is_some_and(|holder| holder.run == run.id)
     }
 
     /// All runs, newest first. One that cannot be read is left out and named on standard error.
-    pub fn told(&self) -> Result<Vec<Told>, UserError> {
+    pub(crate) fn told(&self) -> Result<Vec<Told>, UserError> {
         let runs = self.store.runs().map_err(|error| unlisted(&error))?;
         let mut told = Vec::new();
         for run in runs.iter().rev() {
@@ -94,7 +92,7 @@ impl Here {
     }
 
     /// What is known of a run.
-    pub fn tell(&self, run: &RunDirectory) -> Result<Told, UserError> {
+    pub(crate) fn tell(&self, run: &RunDirectory) -> Result<Told, UserError> {
         let mut summary = Summary::of(run).map_err(|error| unreadable(run, &error))?;
         // Its directory has a name that was checked; what a file says may be anything.
         summary.run.clone_from(&run.id);
@@ -118,7 +116,7 @@ fn states(workspace: &Path) -> Vec<State> {
 }
 
 /// Where a run keeps its records.
-pub fn state(settings: &Settings, workspace: &Path) -> Result<State, UserError> {
+pub(crate) fn state(settings: &Settings, workspace: &Path) -> Result<State, UserError> {
     let configured = settings.journal_directory.value.as_ref().map(|path| State::at(workspace.join(path)));
     configured.or_else(State::of_user).ok_or_else(|| {
         UserError::usage("there is no directory for ralph's records: HOME is not set")
@@ -143,7 +141,7 @@ fn unresolved(error: &Unresolved, id: Option<&str>) -> UserError {
 }
 
 /// A journal that cannot be read.
-pub fn unreadable(run: &RunDirectory, error: &io::Error) -> UserError {
+pub(crate) fn unreadable(run: &RunDirectory, error: &io::Error) -> UserError {
     UserError::failed(format!("cannot read the run `{}`: {}", run.id, io_reason(error)))
         .hint(format!("its directory is `{}`", run.path.display()))
 }
@@ -172,12 +170,12 @@ fn first_words(run: &RunDirectory) -> String {
 }
 
 /// Prints; whoever reads may have enough before the end.
-pub fn print(text: &str) -> Result<u8, UserError> {
+pub(crate) fn print(text: &str) -> Result<u8, UserError> {
     shown(out::print(text))
 }
 
 /// How showing something went. A reader that left had enough.
-pub fn shown(result: io::Result<()>) -> Result<u8, UserError> {
+pub(crate) fn shown(result: io::Result<()>) -> Result<u8, UserError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(UserError::failed(format!("cannot show it: {}", io_reason(&error))))

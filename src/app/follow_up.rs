@@ -15,7 +15,7 @@ use crate::ui::out;
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// The exit code of a run; asks the person at the terminal first when the agent wants to know something.
-pub fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
+pub(crate) fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
     let here = out::is_terminal() && terminal::has_keyboard();
     if code != Outcome::Human.exit_code() || show != Show::As(Output::Lines) || !here {
         return Ok(code);

@@ -33,7 +33,7 @@ use crate::user_file;
 const STARTUP: Duration = Duration::from_secs(300);
 
 /// A run that can begin, and where its parts came from.
-pub struct Planned {
+pub(crate) struct Planned {
     /// The run.
     pub plan: Plan,
     /// Its settings.
@@ -47,7 +47,7 @@ pub struct Planned {
 }
 
 /// Puts everything together; the agent is not started yet.
-pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
+pub(crate) fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
     let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planne
 }
 
 /// What the run is about.
-pub enum Task<'a> {
+pub(crate) enum Task<'a> {
     /// What the arguments say, or the usual files.
     Asked(&'a Run),
     /// The prompt of a mode around that.
@@ -69,7 +69,7 @@ pub enum Task<'a> {
 }
 
 /// The same from a file that has been read, under layers that are above it.
-pub fn plan_from(
+pub(crate) fn plan_from(
     layers: Layer,
     file: FileLayer,
     workspace: PathBuf,
@@ -206,7 +206,7 @@ fn clocks(settings: &Settings) -> Clocks {
     }
 }
 
-pub fn notify(settings: &Settings) -> Notify {
+pub(crate) fn notify(settings: &Settings) -> Notify {
     Notify {
         on: settings.notify_on.value.clone(),
         command: settings.notify_command.value.clone().map(|command| command.0),
@@ -304,7 +304,7 @@ fn another(
 }
 
 /// The arguments of `ralph run` with these words behind it, for commands that plan a run of their own.
-pub fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
+pub(crate) fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
     let line = ["ralph", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
     match Cli::try_parse_from(line).map(|cli| cli.command) {
         Ok(Command::Run(run)) => Ok(run),
@@ -313,7 +313,7 @@ pub fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
 }
 
 /// What the flags say.
-pub fn flags(args: &Run) -> Result<Layer, UserError> {
+pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
     let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
     let wrapper = || Setting::new(plugin::wrapper::NAME.to_owned(), Origin::Flag("--claude-command"));
     let agent = agent.or_else(|| args.claude_command.is_some().then(wrapper));

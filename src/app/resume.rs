@@ -24,7 +24,7 @@ use crate::run::memory_of;
 use crate::ui::figures;
 
 /// Answers what a run asked, and goes on with it.
-pub fn answer(args: Answer) -> Result<u8, UserError> {
+pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
     let (_, run) = Here::run(args.run.as_deref())?;
     let summary = Summary::of(&run)
         .map_err(|error| UserError::usage(format!("cannot read the run `{}`: {}", run.id, io_reason(&error))))?;
@@ -48,8 +48,7 @@ pub fn answer(args: Answer) -> Result<u8, UserError> {
     go_on(&again, Some(answer))
 }
 
-/// Goes on with a run.
-pub fn run(args: &Resume) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Resume) -> Result<u8, UserError> {
     go_on(args, None)
 }
 

@@ -14,7 +14,7 @@ use crate::run::prompt::Source;
 
 /// A run as it was planned.
 #[derive(Serialize, Deserialize)]
-pub struct SavedPlan {
+pub(crate) struct SavedPlan {
     #[serde(flatten)]
     settings: Saved,
     prompt: Prompt,
@@ -32,7 +32,7 @@ enum Prompt {
 
 impl SavedPlan {
     /// The plan of a new run.
-    pub fn new(
+    pub(crate) fn new(
         settings: &Settings,
         adapters: &[(String, Adapter)],
         prompt: &Source,
@@ -50,13 +50,12 @@ impl SavedPlan {
         Ok(Self { settings: Saved::new(settings, adapters, &is_secret), prompt })
     }
 
-    /// Writes it.
-    pub fn write(&self, run: &RunDirectory) -> std::io::Result<()> {
+    pub(crate) fn write(&self, run: &RunDirectory) -> std::io::Result<()> {
         RealDisk.replace(&run.path.join(PLAN), &serde_json::to_vec_pretty(self)?)
     }
 
     /// Reads the plan of a run that resumes: its settings and its prompt.
-    pub fn read(run: &RunDirectory, workspace: &Path) -> Result<(FileLayer, Source), UserError> {
+    pub(crate) fn read(run: &RunDirectory, workspace: &Path) -> Result<(FileLayer, Source), UserError> {
         let unusable = |reason: &str| {
             UserError::usage(format!("cannot resume the run `{}`: {reason}", run.id))
                 .hint("start a new run: what was done so far is in the working directory")

@@ -12,19 +12,18 @@ use crate::process;
 use crate::ui::tui::{Actions, Owner};
 
 /// `ralph answer` in the full screen, for an answer that was given there.
-pub fn answered(words: String, run: String, looks: &ViewLooks) -> Answer {
+pub(crate) fn answered(words: String, run: String, looks: &ViewLooks) -> Answer {
     Answer { words: vec![words], run: Some(run), tui: true, looks: looks.clone() }
 }
 
 /// What the view cannot do itself. Orders go the same way as `ralph hint`.
-pub struct Steering {
+pub(crate) struct Steering {
     directory: RunDirectory,
     store: Store,
 }
 
 impl Steering {
-    /// Steers a run.
-    pub fn new(store: &Store, directory: &RunDirectory) -> Self {
+    pub(crate) fn new(store: &Store, directory: &RunDirectory) -> Self {
         Self { directory: directory.clone(), store: store.clone() }
     }
 }

@@ -24,18 +24,15 @@ const LAST_LINES: Duration = Duration::from_secs(60);
 /// How long a full screen may take to give the terminal back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// How a run is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
-    /// Printed.
+pub(crate) enum Show {
     As(Output),
-    /// On the whole screen.
     Screen,
 }
 
 impl Show {
     /// What the flags say. A full screen needs a terminal on both sides.
-    pub fn wanted(tui: bool, output: Output) -> Result<Self, UserError> {
+    pub(crate) fn wanted(tui: bool, output: Output) -> Result<Self, UserError> {
         if !tui {
             return Ok(Self::As(output));
         }
@@ -44,7 +41,7 @@ impl Show {
 }
 
 /// An agent's own program needs the terminal, and nobody else on it.
-pub fn needs_terminal_for_agent(screen: Screen, show: Show) -> Result<(), UserError> {
+pub(crate) fn needs_terminal_for_agent(screen: Screen, show: Show) -> Result<(), UserError> {
     match (screen, show) {
         (Screen::Users, Show::As(Output::Lines)) => needs_terminal("--interactive"),
         (Screen::Users, _) => Err(UserError::usage("interactive mode shares the terminal with nothing but lines")
@@ -54,7 +51,7 @@ pub fn needs_terminal_for_agent(screen: Screen, show: Show) -> Result<(), UserEr
 }
 
 /// A full screen needs keys to read and a screen to draw on.
-pub fn needs_terminal(what: &str) -> Result<(), UserError> {
+pub(crate) fn needs_terminal(what: &str) -> Result<(), UserError> {
     if io::stdin().is_terminal() && out::is_terminal() {
         return Ok(());
     }
@@ -64,7 +61,7 @@ pub fn needs_terminal(what: &str) -> Result<(), UserError> {
 
 /// How much of a run a view has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub(crate) enum Shown {
     /// Everything, or as much as its reader wanted.
     InFull,
     /// Its reader stalled, or could not be written to.
@@ -72,18 +69,15 @@ pub enum Shown {
 }
 
 /// What shows the run under way, in a thread of its own: each reads the journal.
-pub enum Showing {
-    /// Lines or JSON.
+pub(crate) enum Showing {
     Printed(Printing),
-    /// The full screen.
     Screen(FullScreen),
-    /// It is over.
     Closed,
 }
 
 impl Showing {
     /// Starts it behind what is in the journal already.
-    pub fn start(
+    pub(crate) fn start(
         show: Show,
         looks: &ViewLooks,
         notify: &Notify,
@@ -105,7 +99,7 @@ impl Showing {
     }
 
     /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.
-    pub fn over(&mut self, interrupt: Option<Interrupt>) -> Shown {
+    pub(crate) fn over(&mut self, interrupt: Option<Interrupt>) -> Shown {
         match std::mem::replace(self, Self::Closed) {
             Self::Printed(printing) => {
                 // Nothing is left that would need care: Ctrl-C may end a view that stalls.
@@ -125,7 +119,7 @@ impl Showing {
     }
 
     /// Waits until a full screen was left, and says how.
-    pub fn close(self) -> Option<Left> {
+    pub(crate) fn close(self) -> Option<Left> {
         let Self::Screen(screen) = self else { return None };
         let left = screen.wait();
         process::restore_signals();
@@ -134,7 +128,7 @@ impl Showing {
 }
 
 /// Lines or JSON, printed in a thread of its own.
-pub struct Printing {
+pub(crate) struct Printing {
     wake: Wake,
     thread: JoinHandle<Shown>,
 }
@@ -171,7 +165,7 @@ impl Printing {
 }
 
 /// The full screen in a thread of its own.
-pub struct FullScreen {
+pub(crate) struct FullScreen {
     remote: Remote,
     wake: Wake,
     thread: JoinHandle<io::Result<Left>>,

@@ -19,7 +19,7 @@ use crate::ui::out;
 use crate::ui::pretty;
 
 /// Runs `ralph agents` or one of its subcommands.
-pub fn run(args: &Agents) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Agents) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let catalog = catalog(&workspace, &file)?;

@@ -34,7 +34,7 @@ const FORMAT_VERSION: &str = "2.1.0";
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Plays Claude; `words` are the arguments after the agent's name, which Claude would get.
-pub fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
+pub(crate) fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
     if let [only] = words
         && ["-v", "--version"].contains(&only.as_str())
     {
@@ -68,7 +68,7 @@ pub fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
 }
 
 /// The agent behind a link that is called `AGENT-as-claude`.
-pub fn agent_of_link(program: &std::ffi::OsStr) -> Option<String> {
+pub(crate) fn agent_of_link(program: &std::ffi::OsStr) -> Option<String> {
     let name = std::path::Path::new(program).file_name()?.to_str()?;
     name.strip_suffix("-as-claude").filter(|agent| !agent.is_empty()).map(str::to_owned)
 }

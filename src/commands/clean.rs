@@ -8,7 +8,7 @@ use crate::cli::history::Clean;
 use crate::error::UserError;
 
 /// Removes what is too old, too many or too large.
-pub fn run(args: &Clean) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Clean) -> Result<u8, UserError> {
     if args.older_than.is_none() && args.keep.is_none() && args.max_size.is_none() {
         return Err(UserError::usage("say which runs to remove: `--older-than`, `--keep` or `--max-size`")
             .hint("with `--dry-run` they are only shown"));

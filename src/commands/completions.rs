@@ -13,7 +13,7 @@ use crate::transcript;
 use crate::ui::out;
 
 /// Prints them.
-pub fn run(args: &Completions) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Completions) -> Result<u8, UserError> {
     // The script is sourced by a shell: no name from the repository may be in it.
     let catalog = Catalog::built_in()?;
     let mut command = named(Cli::command(), &catalog);

@@ -12,7 +12,7 @@ use crate::redact::Redactor;
 use crate::ui::out;
 
 /// Runs `ralph config` or `ralph config get`.
-pub fn run(args: &Config) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Config) -> Result<u8, UserError> {
     let file = config::nearest_file(args.config.clone(), &working_directory()?)?;
     warn(&file.warnings);
     let settings = config::environment().over(file.layer.clone()).settle();

@@ -29,7 +29,7 @@ exit $failed
 "#;
 
 /// Plays the iteration that the environment names.
-pub fn run() -> Result<u8, UserError> {
+pub(crate) fn run() -> Result<u8, UserError> {
     let mut prompt = Vec::new();
     let _ = io::Read::read_to_end(&mut io::stdin(), &mut prompt);
     let iteration = number("RALPH_ITERATION").unwrap_or(1);

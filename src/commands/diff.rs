@@ -16,7 +16,7 @@ use crate::ui::harmless;
 use crate::ui::history::Standing;
 
 /// Shows the difference.
-pub fn run(args: &Diff) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Diff) -> Result<u8, UserError> {
     let (here, run) = Here::run(args.id.as_deref())?;
     let told = here.tell(&run)?;
     let receipts: Vec<&Receipt> = told
@@ -41,7 +41,7 @@ pub fn run(args: &Diff) -> Result<u8, UserError> {
 }
 
 /// What iterations changed: in full where the run kept it, else what was committed, and the names of the rest.
-pub fn of(run: &RunDirectory, receipts: &[&Receipt]) -> Result<String, UserError> {
+pub(crate) fn of(run: &RunDirectory, receipts: &[&Receipt]) -> Result<String, UserError> {
     if let Some(text) = kept(run, receipts) {
         return Ok(shown(&text));
     }

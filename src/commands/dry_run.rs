@@ -17,7 +17,7 @@ use crate::process;
 use crate::run::{Worker, start_error};
 
 /// The whole report, for people or as JSON.
-pub fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
+pub(crate) fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
     let Planned { plan, settings, defined_by, why, .. } = planned;
     let (words, prompt) = plan.first_prompt()?;
     let Worker { agent, transcript, .. } = plan.chosen();

@@ -15,8 +15,7 @@ use crate::run::post;
 use crate::ui::out::Data;
 use crate::ui::{Differences, JsonView, PageView, SpanView, View};
 
-/// Writes a run.
-pub fn run(args: &Export) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Export) -> Result<u8, UserError> {
     let (here, run) = Here::run(args.id.as_deref())?;
     let told = here.tell(&run)?;
     if let Some(url) = &args.endpoint {

@@ -13,7 +13,7 @@ use crate::signals::topics::fits;
 use crate::ui::out;
 
 /// Draws the graph and names what is wrong with it. Exit code 1 when something is.
-pub fn run(args: &cli::Hats) -> Result<u8, UserError> {
+pub(crate) fn run(args: &cli::Hats) -> Result<u8, UserError> {
     let file = config::nearest_file(args.config.clone(), &working_directory()?)?;
     warn(&file.warnings);
     let settings = file.layer.settle();

@@ -16,7 +16,7 @@ const FILE: &str = "ralph.yml";
 const OTHER: &str = "ralph.yaml";
 
 /// Writes the file and says what to do next.
-pub fn run(args: &Init) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Init) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     if let Some(there) = [FILE, OTHER].into_iter().find(|name| workspace.join(name).exists())
         && (!args.force || there == OTHER)

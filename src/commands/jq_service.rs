@@ -7,7 +7,7 @@ use crate::plugin::bash::jq_service::{Broken, lines, run as run_call, serve};
 use crate::ui::out;
 
 /// Runs the service until its input ends.
-pub fn run(args: &JqService) -> u8 {
+pub(crate) fn run(args: &JqService) -> u8 {
     let input = BufReader::new(std::io::stdin().lock());
     let mut output = BufWriter::new(out::stdout().lock());
     let status = match args.mode {

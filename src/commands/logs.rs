@@ -13,7 +13,7 @@ use crate::journal::{Body, Fact, Follow, Record, RunDirectory};
 use crate::ui::{self, JsonView, View, out};
 
 /// Shows the records of a run.
-pub fn run(args: &Logs) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Logs) -> Result<u8, UserError> {
     let (here, run) = Here::run(args.id.as_deref())?;
     if args.raw {
         return shown(raw_bytes(&run, args.iteration));

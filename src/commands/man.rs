@@ -9,7 +9,7 @@ use crate::error::{UserError, io_reason};
 use crate::ui::out;
 
 /// Prints the page of `ralph`, or writes the pages of all subcommands.
-pub fn run(args: &Man) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Man) -> Result<u8, UserError> {
     let Some(directory) = &args.directory else {
         let mut page = Vec::new();
         clap_mangen::Man::new(Cli::command())

@@ -6,7 +6,7 @@ mod clean;
 mod completions;
 mod config;
 mod demo_agent;
-pub mod diff;
+pub(crate) mod diff;
 mod doctor;
 mod dry_run;
 mod export;

@@ -7,7 +7,7 @@ use crate::error::{UserError, exit_code};
 use crate::process::{self, runtime};
 
 /// Sends it by every configured channel; the exit code says whether all of them worked.
-pub fn run(args: &Notify) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Notify) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let settings = config::environment().over(file.layer.clone()).settle();

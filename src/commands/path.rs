@@ -5,7 +5,7 @@ use crate::cli::history::Path;
 use crate::error::UserError;
 
 /// Prints the directory of the run.
-pub fn run(args: &Path) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Path) -> Result<u8, UserError> {
     let (_, run) = Here::run(args.id.as_deref())?;
     print(&format!("{}\n", run.path.display()))
 }

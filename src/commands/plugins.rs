@@ -46,7 +46,6 @@ impl Plugin {
         [self.name.clone(), dash(), self.contract.word().to_owned(), dash(), dash(), format!("no: {state}"), path]
     }
 
-    /// As JSON.
     pub(super) fn json(&self) -> Value {
         let contract = self.contract.word();
         json!({

@@ -8,7 +8,7 @@ use crate::run::mode::Mode;
 use crate::ui::out;
 
 /// Prints the first prompt.
-pub fn run(args: &Prompt) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Prompt) -> Result<u8, UserError> {
     let PromptAction::Show(show) = &args.action;
     let mode = show.mode.as_deref();
     if let Some(name) = mode.filter(|name| !Mode::names().contains(name)) {

@@ -25,8 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A view is told about passing time this often.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Plays a run.
-pub fn run(args: &Replay) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Replay) -> Result<u8, UserError> {
     let (_, run) = Here::run(args.id.as_deref())?;
     let view: Box<dyn View> = match args.output {
         Output::Lines => Box::new(line_view(&args.looks, if args.no_delay { Tense::Past } else { Tense::Present })),
@@ -53,7 +52,6 @@ pub fn run(args: &Replay) -> Result<u8, UserError> {
     shown(player.view.close())
 }
 
-/// How fast.
 #[derive(Clone, Copy)]
 enum Pace {
     AtOnce,

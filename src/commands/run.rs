@@ -15,7 +15,7 @@ use crate::run::Memory;
 use crate::ui::out;
 
 /// Runs the loop and gives its exit code.
-pub fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let show = Show::wanted(args.tui, args.output)?;
     // Looking for agents already starts some.

@@ -8,8 +8,7 @@ use crate::error::UserError;
 use crate::ui::history::{Told, table};
 use crate::ui::pretty;
 
-/// Shows the table.
-pub fn run(args: &Runs) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Runs) -> Result<u8, UserError> {
     let mut told = if args.all {
         let mut told = Vec::new();
         for here in Here::everywhere()? {

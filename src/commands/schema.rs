@@ -5,8 +5,7 @@ use crate::cli::{Schema, Subject};
 use crate::config;
 use crate::ui::out;
 
-/// Prints a schema.
-pub fn run(args: &Schema) -> u8 {
+pub(crate) fn run(args: &Schema) -> u8 {
     let schema = match args.subject {
         Subject::Config => config::schema(),
         Subject::Agent => agent::schema::schema(),

@@ -8,8 +8,7 @@ use crate::ui::history::{full, markdown};
 use crate::ui::out;
 use crate::ui::pretty;
 
-/// Shows one run.
-pub fn run(args: &ShowRun) -> Result<u8, UserError> {
+pub(crate) fn run(args: &ShowRun) -> Result<u8, UserError> {
     let (here, run) = Here::run(args.id.as_deref())?;
     let told = here.tell(&run)?;
     if args.json {

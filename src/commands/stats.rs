@@ -44,8 +44,7 @@ impl Sums {
 /// Day, agent and model.
 type Group = (String, String, String);
 
-/// Shows the sums.
-pub fn run(args: &Stats) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
     let groups = gather(&Here::find()?.told()?);
     if args.json {
         let rows: Vec<_> = groups

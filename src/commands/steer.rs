@@ -12,33 +12,27 @@ use crate::process::RUN_ID;
 use crate::run::CONTROL;
 use crate::ui::out;
 
-/// `ralph hint`.
-pub fn hint(args: &cli::Words) -> Result<u8, UserError> {
+pub(crate) fn hint(args: &cli::Words) -> Result<u8, UserError> {
     give(&Order::Hint { words: args.words.join(" ") })
 }
 
-/// `ralph pause`.
-pub fn pause() -> Result<u8, UserError> {
+pub(crate) fn pause() -> Result<u8, UserError> {
     give(&Order::Pause)
 }
 
-/// `ralph continue`.
-pub fn go_on() -> Result<u8, UserError> {
+pub(crate) fn go_on() -> Result<u8, UserError> {
     give(&Order::Continue)
 }
 
-/// `ralph stop`.
-pub fn stop(args: &cli::Stop) -> Result<u8, UserError> {
+pub(crate) fn stop(args: &cli::Stop) -> Result<u8, UserError> {
     give(&Order::Stop { now: args.now })
 }
 
-/// `ralph retry`.
-pub fn retry() -> Result<u8, UserError> {
+pub(crate) fn retry() -> Result<u8, UserError> {
     give(&Order::Retry)
 }
 
-/// `ralph limit`.
-pub fn limit(args: &cli::Limit) -> Result<u8, UserError> {
+pub(crate) fn limit(args: &cli::Limit) -> Result<u8, UserError> {
     let order = Order::Limit {
         max_iterations: args.max_iterations,
         max_cost_usd: args.max_cost,
@@ -47,8 +41,7 @@ pub fn limit(args: &cli::Limit) -> Result<u8, UserError> {
     give(&order)
 }
 
-/// `ralph emit`.
-pub fn emit(args: &cli::Emit) -> Result<u8, UserError> {
+pub(crate) fn emit(args: &cli::Emit) -> Result<u8, UserError> {
     let payload = match (&args.json, args.payload.as_slice()) {
         (Some(json), _) => {
             serde_json::from_str::<serde_json::Value>(json)

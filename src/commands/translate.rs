@@ -20,7 +20,7 @@ use crate::ui::{LineView, View, harmless};
 const CHUNK: usize = 256 * 1024;
 
 /// Reads the input to its end.
-pub fn run(args: &Translate) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Translate) -> Result<u8, UserError> {
     let choice = Choice::from(args.from.as_str());
     let selected = select(&[choice], None)
         .map_err(|error| UserError::usage(error.to_string()).hint(format!("known: {}", names().join(", "))))?;
@@ -75,7 +75,6 @@ fn translate(stream: &mut OutputStream, args: &Translate, mut writer: Writer) ->
     writer.end(&mut events)
 }
 
-/// Where the events go.
 enum Writer {
     /// One line for each event.
     Lines { out: Vec<u8>, emit: fn(&Event, &mut Vec<u8>) },

@@ -12,7 +12,7 @@ use crate::ui;
 use crate::ui::tui::{self, Left, Options, Owner, Remote};
 
 /// Shows a run until somebody leaves.
-pub fn run(args: &Tui) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Tui) -> Result<u8, UserError> {
     let (here, directory) = Here::run(args.id.as_deref())?;
     needs_terminal("ralph tui")?;
     let ui::Appearance { palette, glyphs, .. } = appearance(args.looks.looks);

@@ -12,8 +12,7 @@ use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::yaml::{Node, Value};
 
-/// The section.
-pub const SECTION: &str = "adapters";
+pub(crate) const SECTION: &str = "adapters";
 
 layer! {
     /// What a file says about one agent.
@@ -66,7 +65,7 @@ impl SettingValue for Variables {
 }
 
 /// Reads the section: the agents with what is said of each, in the order of the file.
-pub fn read(reading: &mut Reading<'_>, node: &Node) -> Result<Vec<(String, Adapter)>, UserError> {
+pub(crate) fn read(reading: &mut Reading<'_>, node: &Node) -> Result<Vec<(String, Adapter)>, UserError> {
     let mut adapters = Vec::new();
     for agent in reading.entries(node, SECTION, "a mapping of agents")? {
         let section = format!("{SECTION}.{}", agent.key);

@@ -72,7 +72,7 @@ const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '*',
 
 /// A command line as an argument vector; `None` for an open quote, or nothing. What needs a shell gets one; everything
 /// else is run directly, so that a stop reaches the program itself.
-pub fn shell_words(text: &str) -> Option<Vec<String>> {
+pub(crate) fn shell_words(text: &str) -> Option<Vec<String>> {
     if text.contains(SHELL_SIGNS) && !text.trim().is_empty() {
         return Some(["sh", "-c", text].map(str::to_owned).to_vec());
     }
@@ -112,9 +112,7 @@ impl SettingValue for ShellLine {
 /// How a custom agent takes its prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptMode {
-    /// As an argument.
     Arg,
-    /// On standard input.
     Stdin,
 }
 

@@ -5,7 +5,7 @@ use super::settings::Layer;
 use crate::transcript::Choice;
 
 /// What this process's environment says.
-pub fn environment() -> Layer {
+pub(crate) fn environment() -> Layer {
     layer(|name| std::env::var(name).ok())
 }
 

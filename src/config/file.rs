@@ -23,10 +23,8 @@ const LARGEST: u64 = 1024 * 1024;
 
 /// What a file says, and what to warn about.
 #[derive(Debug, Default)]
-pub struct FileLayer {
-    /// Where it is.
+pub(crate) struct FileLayer {
     pub path: Option<PathBuf>,
-    /// The settings.
     pub layer: Layer,
     /// `adapters.NAME`: what holds for one agent only.
     pub adapters: Vec<(String, Adapter)>,
@@ -36,13 +34,13 @@ pub struct FileLayer {
 
 impl FileLayer {
     /// What holds for this agent only.
-    pub fn adapter(&self, name: &str) -> Adapter {
+    pub(crate) fn adapter(&self, name: &str) -> Adapter {
         self.adapters.iter().find(|(known, _)| known == name).map(|(_, adapter)| adapter.clone()).unwrap_or_default()
     }
 }
 
 /// The nearest `ralph.yml` at or above a directory. The search ends at a directory of another user.
-pub fn find(directory: &Path) -> Option<PathBuf> {
+pub(crate) fn find(directory: &Path) -> Option<PathBuf> {
     search(directory).0
 }
 
@@ -61,7 +59,7 @@ fn search(directory: &Path) -> (Option<PathBuf>, Vec<String>) {
 }
 
 /// What the given file says, or the nearest one; nothing when there is none.
-pub fn nearest_file(given: Option<PathBuf>, directory: &Path) -> Result<FileLayer, UserError> {
+pub(crate) fn nearest_file(given: Option<PathBuf>, directory: &Path) -> Result<FileLayer, UserError> {
     if let Some(path) = given {
         return read(&path);
     }
@@ -71,8 +69,7 @@ pub fn nearest_file(given: Option<PathBuf>, directory: &Path) -> Result<FileLaye
     Ok(file)
 }
 
-/// Reads a file.
-pub fn read(path: &Path) -> Result<FileLayer, UserError> {
+pub(crate) fn read(path: &Path) -> Result<FileLayer, UserError> {
     let name = path.display();
     let unreadable = |error: &std::io::Error| {
         UserError::usage(format!("cannot read `{name}`: {}", io_reason(error)))
@@ -87,12 +84,12 @@ pub fn read(path: &Path) -> Result<FileLayer, UserError> {
 }
 
 /// Reads the text of a file.
-pub fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
+pub(crate) fn read_text(path: &Path, text: &str) -> Result<FileLayer, UserError> {
     read_at(path, path.parent().unwrap_or(Path::new("")), text)
 }
 
 /// Reads settings of `path` in which paths are relative to another directory.
-pub fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer, UserError> {
+pub(crate) fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer, UserError> {
     let mut reading = Reading::new(path, base, text);
     let mut file = FileLayer { path: Some(path.to_owned()), ..FileLayer::default() };
     let tree = yaml::parse(reading.name(), text)?;

@@ -81,9 +81,7 @@ fn amount(node: &Node) -> Option<f64> {
 /// Whether an iteration goes on with the session of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// It starts afresh.
     Fresh,
-    /// It goes on.
     Resume,
     /// It goes on until so much of the context is used, in per cent.
     ResumeUntil(u8),
@@ -91,7 +89,7 @@ pub enum SessionChoice {
 
 impl SessionChoice {
     /// `fresh`, `resume`, or `resume-until: context 60%`.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         match text.trim() {
             "fresh" => return Some(Self::Fresh),
             "resume" => return Some(Self::Resume),
@@ -262,7 +260,6 @@ impl SettingValue for Pricing {
 /// The hats, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HatList {
-    /// All of them.
     pub hats: Vec<Hat>,
     /// The agents that some of them name, and where.
     pub agents: Vec<Setting<String>>,

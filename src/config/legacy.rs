@@ -77,12 +77,12 @@ const UNUSED_INSIDE: &[(&str, &[&str])] = &[
 ];
 
 /// The key whose place a flat key takes.
-pub fn renamed(path: &str) -> Option<&'static str> {
+pub(crate) fn renamed(path: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(old, _)| *old == path).map(|(_, new)| *new)
 }
 
 /// Whether ralph-orchestrator knows this key, and ralph does not.
-pub fn is_unused(path: &str) -> bool {
+pub(crate) fn is_unused(path: &str) -> bool {
     let inside = |(section, names): &(&str, &[&str])| {
         let mut parts = path.split('.');
         parts.next() == Some(section) && parts.nth(1).is_some_and(|name| names.contains(&name))

@@ -5,20 +5,16 @@ use std::path::PathBuf;
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Built in.
     Default,
     /// What the contract of a driver or an agent script says when nobody says anything.
     Contract(&'static str),
     /// A configuration file.
     File {
-        /// Which.
         path: PathBuf,
-        /// The line.
         line: usize,
     },
     /// An environment variable.
     Environment(&'static str),
-    /// A flag.
     Flag(&'static str),
     /// Where the value came from when the run started, in words.
     Saved(String),
@@ -40,15 +36,13 @@ impl std::fmt::Display for Origin {
 /// A value and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting<T> {
-    /// The value.
     pub value: T,
-    /// Its source.
     pub origin: Origin,
 }
 
 impl<T> Setting<T> {
     /// A value of this origin.
-    pub const fn new(value: T, origin: Origin) -> Self {
+    pub(crate) const fn new(value: T, origin: Origin) -> Self {
         Self { value, origin }
     }
 }

@@ -8,8 +8,7 @@ use super::value::SettingValue;
 use crate::error::UserError;
 use crate::yaml::{self, Entry, Node, Place, Value};
 
-/// A file under way.
-pub struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     path: &'a Path,
     /// What paths in it are relative to.
     base: &'a Path,
@@ -35,24 +34,24 @@ const SAFETY: [&str; 5] = ["verify", "limits", "permission", "allowed_paths", "s
 
 impl<'a> Reading<'a> {
     /// Begins to read a file; paths in it are relative to `base`.
-    pub fn new(path: &'a Path, base: &'a Path, text: &'a str) -> Self {
+    pub(crate) fn new(path: &'a Path, base: &'a Path, text: &'a str) -> Self {
         let name = path.display().to_string();
         Self { path, base, name, text, warnings: Vec::new(), unused: Vec::new(), unknown: Vec::new(), foreign: false }
     }
 
     /// The file as the user knows it.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// The value of a key with its place.
-    pub fn setting<T: SettingValue>(&mut self, node: &Node, key: &str) -> Result<Setting<T>, UserError> {
+    pub(crate) fn setting<T: SettingValue>(&mut self, node: &Node, key: &str) -> Result<Setting<T>, UserError> {
         let origin = Origin::File { path: self.path.to_owned(), line: node.place.line };
         Ok(Setting::new(T::read(self, node, key)?, origin))
     }
 
     /// The entries of a mapping; `form` says what should be there.
-    pub fn entries<'n>(&self, node: &'n Node, key: &str, form: &str) -> Result<&'n [Entry], UserError> {
+    pub(crate) fn entries<'n>(&self, node: &'n Node, key: &str, form: &str) -> Result<&'n [Entry], UserError> {
         match &node.value {
             Value::Map(entries) => Ok(entries),
             _ => Err(self.expected(node, key, form)),
@@ -60,12 +59,12 @@ impl<'a> Reading<'a> {
     }
 
     /// A path that the file names.
-    pub fn beside(&self, path: &str) -> PathBuf {
+    pub(crate) fn beside(&self, path: &str) -> PathBuf {
         self.base.join(path)
     }
 
     /// A key that means nothing, and the one that may have been meant.
-    pub fn unknown(&mut self, key: &str, entry: &Entry, meant: Option<&str>) {
+    pub(crate) fn unknown(&mut self, key: &str, entry: &Entry, meant: Option<&str>) {
         if legacy::is_unused(key) {
             self.unused.push((entry.place.line, key.to_owned()));
             return;
@@ -76,13 +75,13 @@ impl<'a> Reading<'a> {
     }
 
     /// The file was written for another program, which has keys that ralph does not use.
-    pub fn is_foreign(&mut self) {
+    pub(crate) fn is_foreign(&mut self) {
         self.foreign = true;
     }
 
     /// What the user should know. An unknown key is an error in a file of ralph's own; in one of another program only
     /// where it would switch off what protects the user.
-    pub fn finish(mut self) -> Result<Vec<String>, UserError> {
+    pub(crate) fn finish(mut self) -> Result<Vec<String>, UserError> {
         let foreign = self.foreign || !self.unused.is_empty();
         for Unknown { key, message, place } in &self.unknown {
             if !foreign || SAFETY.contains(&key.split(['.', '[']).next().unwrap_or_default()) {
@@ -101,12 +100,12 @@ impl<'a> Reading<'a> {
     }
 
     /// The value has another type than it must have.
-    pub fn expected(&self, node: &Node, key: &str, form: &str) -> UserError {
+    pub(crate) fn expected(&self, node: &Node, key: &str, form: &str) -> UserError {
         self.wrong(node, &format!("`{key}` must be {form}, found {}", node.value.kind()))
     }
 
     /// The value has the right type and is still wrong.
-    pub fn wrong(&self, node: &Node, message: &str) -> UserError {
+    pub(crate) fn wrong(&self, node: &Node, message: &str) -> UserError {
         yaml::pointing(&self.name, self.text, node.place, message)
     }
 }

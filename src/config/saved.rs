@@ -15,26 +15,23 @@ use crate::error::UserError;
 
 /// The settings as they are kept.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Saved {
+pub(crate) struct Saved {
     settings: BTreeMap<String, Kept>,
-    /// `adapters.NAME`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     adapters: BTreeMap<String, BTreeMap<String, Kept>>,
 }
 
-/// One value.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     /// As it would stand in a file; left out when it holds a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
-    /// Where it came from.
     origin: String,
 }
 
 impl Saved {
     /// What to keep. `is_secret` says whether a text holds a secret.
-    pub fn new(settings: &Settings, adapters: &[(String, Adapter)], is_secret: &dyn Fn(&str) -> bool) -> Self {
+    pub(crate) fn new(settings: &Settings, adapters: &[(String, Adapter)], is_secret: &dyn Fn(&str) -> bool) -> Self {
         let kept = |rows: Vec<Row<'_>>| -> BTreeMap<String, Kept> {
             let set = rows.into_iter().filter(|row| !row.written.is_null());
             let keep = |row: Row<'_>| {
@@ -48,7 +45,7 @@ impl Saved {
     }
 
     /// The settings again. Values that were not kept come from `today`: the environment over the configuration file.
-    pub fn restore(&self, today: &FileLayer) -> Result<FileLayer, UserError> {
+    pub(crate) fn restore(&self, today: &FileLayer) -> Result<FileLayer, UserError> {
         let mut file = FileLayer::default();
         for (path, kept) in &self.settings {
             let restored = match &kept.value {
@@ -78,7 +75,7 @@ impl Saved {
 
 impl Layer {
     /// What the environment and the configuration file say today.
-    pub fn today(file: FileLayer) -> FileLayer {
+    pub(crate) fn today(file: FileLayer) -> FileLayer {
         FileLayer { layer: super::environment().over(file.layer.clone()), ..file }
     }
 }
@@ -107,7 +104,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::{Origin, read_text};
+    use crate::config::Origin;
+    use crate::config::file::read_text;
 
     fn file(text: &str) -> FileLayer {
         read_text(Path::new("/project/ralph.yml"), text).unwrap()

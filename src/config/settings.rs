@@ -41,7 +41,7 @@ macro_rules! settings {
 
         impl Settings {
             /// The same as one layer in which everything is said.
-            pub fn layer(&self) -> Layer {
+            pub(crate) fn layer(&self) -> Layer {
                 Layer { $($field: Some(self.$field.clone()),)* }
             }
         }
@@ -163,7 +163,7 @@ settings! {
 
 impl Settings {
     /// The program and arguments of a custom agent, if it has one.
-    pub fn custom_command(&self) -> Option<Setting<Vec<String>>> {
+    pub(crate) fn custom_command(&self) -> Option<Setting<Vec<String>>> {
         let program = self.command.value.as_ref()?;
         let argv = std::iter::once(&program.0).chain(&self.args.value).cloned().collect();
         Some(Setting::new(argv, self.command.origin.clone()))

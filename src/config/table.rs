@@ -5,9 +5,8 @@ use serde_json::Value as Json;
 
 use super::origin::Origin;
 
-/// A key of the file.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub(crate) struct Key {
     /// Its sections and its name: `event_loop.max_iterations`.
     pub path: &'static str,
     doc: &'static str,
@@ -19,26 +18,28 @@ pub struct Key {
 
 impl Key {
     /// A key as the table declares it.
-    pub const fn new(path: &'static str, doc: &'static str, schema: fn() -> Json, default: fn() -> Json) -> Self {
+    pub(crate) const fn new(
+        path: &'static str,
+        doc: &'static str,
+        schema: fn() -> Json,
+        default: fn() -> Json,
+    ) -> Self {
         Self { path, doc, schema, default }
     }
 
     /// What it is for, in one sentence.
-    pub fn doc(&self) -> &'static str {
+    pub(crate) fn doc(&self) -> &'static str {
         self.doc.trim_start()
     }
 }
 
 /// A key with what it is set to.
 #[derive(Clone, Debug)]
-pub struct Row<'a> {
-    /// The key.
+pub(crate) struct Row<'a> {
     pub key: &'static Key,
-    /// For people.
     pub shown: String,
     /// As it stands in a file; null when it is not set.
     pub written: Json,
-    /// Who says so.
     pub origin: &'a Origin,
 }
 
@@ -57,7 +58,7 @@ macro_rules! layer {
 
         impl $layer {
             /// Every key, in the order of the table.
-            pub const KEYS: &'static [$crate::config::table::Key] = &[$($crate::config::table::Key::new(
+            pub(crate) const KEYS: &'static [$crate::config::table::Key] = &[$($crate::config::table::Key::new(
                 $path,
                 concat!($($doc),*),
                 <$type as $crate::config::value::SettingValue>::schema,
@@ -114,19 +115,21 @@ macro_rules! layer {
 
             /// This layer over a lower one.
             #[must_use]
-            pub fn over(self, lower: Self) -> Self {
+            #[allow(dead_code, reason = "not every table has layers")]
+            pub(crate) fn over(self, lower: Self) -> Self {
                 Self { $($field: self.$field.or(lower.$field),)* }
             }
 
             /// Forgets what no file says.
-            pub fn keep_from_files(&mut self) {
+            #[allow(dead_code, reason = "not every table has layers")]
+            pub(crate) fn keep_from_files(&mut self) {
                 $(if !self.$field.as_ref().is_some_and(|setting| matches!(setting.origin, $crate::config::Origin::File { .. })) {
                     self.$field = None;
                 })*
             }
 
             /// What is said, key by key.
-            pub fn rows(&self) -> Vec<$crate::config::table::Row<'_>> {
+            pub(crate) fn rows(&self) -> Vec<$crate::config::table::Row<'_>> {
                 let rows = [$(self.$field.as_ref().map(|setting| (
                     $crate::config::value::SettingValue::shown(&setting.value),
                     $crate::config::value::SettingValue::written(&setting.value),

@@ -13,7 +13,7 @@ use crate::signals::promise::Match;
 use crate::yaml::{Node, Value};
 
 /// A type that a setting can hold.
-pub trait SettingValue: Sized {
+pub(crate) trait SettingValue: Sized {
     /// Reads it; a mistake points at its place. `key` is the whole key, for messages. The node is never null.
     fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError>;
 
@@ -22,7 +22,6 @@ pub trait SettingValue: Sized {
         Self::read(reading, node, key)
     }
 
-    /// For people.
     fn shown(&self) -> String;
 
     /// As it stands in the file, so that reading it gives the same value; null when there is none.
@@ -234,9 +233,7 @@ pub(super) use words;
 /// Who is at the keys of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunMode {
-    /// Nobody.
     Autonomous,
-    /// A person.
     Interactive,
 }
 
@@ -245,9 +242,7 @@ words! { RunMode { "autonomous" => Autonomous, "interactive" => Interactive } }
 /// How raw files are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawBytes {
-    /// Without secrets.
     Redacted,
-    /// Byte for byte.
     Exact,
 }
 

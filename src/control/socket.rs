@@ -18,7 +18,6 @@ use tokio::sync::mpsc;
 use super::Order;
 use crate::process;
 
-/// The longest order.
 const LONGEST: u64 = 256 * 1024;
 /// How long the other side may take to send its order.
 const SENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -37,7 +36,7 @@ struct Answer {
 }
 
 /// Gives a run an order. When this returns, the order is in the run's journal.
-pub fn send(socket: &Path, order: &Order) -> io::Result<()> {
+pub(crate) fn send(socket: &Path, order: &Order) -> io::Result<()> {
     let mut stream = reachable(socket, UnixStream::connect)?;
     stream.set_read_timeout(Some(ACCEPTS_WITHIN + SENDS_WITHIN))?;
     stream.set_write_timeout(Some(SENDS_WITHIN))?;
@@ -74,15 +73,14 @@ fn reachable<T>(socket: &Path, call: impl FnOnce(PathBuf) -> io::Result<T>) -> i
 
 /// An order that has arrived and waits to be accepted.
 #[derive(Debug)]
-pub struct Received {
-    /// The order.
+pub(crate) struct Received {
     pub order: Order,
     accepted: std::sync::mpsc::SyncSender<()>,
 }
 
 impl Received {
     /// It is recorded: whoever gave it is told so.
-    pub fn accept(self) -> Order {
+    pub(crate) fn accept(self) -> Order {
         let _ = self.accepted.try_send(());
         self.order
     }
@@ -90,7 +88,7 @@ impl Received {
 
 /// The orders that arrive for a run.
 #[derive(Debug)]
-pub struct Inbox {
+pub(crate) struct Inbox {
     path: PathBuf,
     orders: mpsc::Receiver<Received>,
     closed: Arc<AtomicBool>,
@@ -98,13 +96,13 @@ pub struct Inbox {
 
 impl Inbox {
     /// Listens for the orders of a run. `fallback` is where the socket is where there is no `$XDG_RUNTIME_DIR`.
-    pub fn open(run: &str, fallback: &Path) -> io::Result<Self> {
+    pub(crate) fn open(run: &str, fallback: &Path) -> io::Result<Self> {
         let (path, orders, closed) = Self::bind(Self::place(run, fallback)?)?;
         Ok(Self { path, orders, closed })
     }
 
     /// Listens again where somebody has removed the socket.
-    pub fn ensure(&mut self) {
+    pub(crate) fn ensure(&mut self) {
         use std::os::unix::fs::FileTypeExt as _;
         if std::fs::symlink_metadata(&self.path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
             return;
@@ -135,12 +133,12 @@ impl Inbox {
     }
 
     /// Where orders are sent to.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The next order, as soon as there is one. Cancel-safe.
-    pub async fn next(&mut self) -> Received {
+    pub(crate) async fn next(&mut self) -> Received {
         match self.orders.recv().await {
             Some(received) => received,
             None => std::future::pending().await,
@@ -148,7 +146,7 @@ impl Inbox {
     }
 
     /// The next order, if there is one now.
-    pub fn poll(&mut self) -> Option<Received> {
+    pub(crate) fn poll(&mut self) -> Option<Received> {
         self.orders.try_recv().ok()
     }
 }

@@ -142,7 +142,7 @@ impl Claude {
     }
 
     /// Something to say while the agent is silent.
-    pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn keep_alive(&mut self, out: &mut Vec<u8>) {
         self.begin(out);
         out.extend_from_slice(b"{\"type\":\"keep_alive\"}\n");
     }

@@ -12,7 +12,6 @@ use super::{Event, Meta, Object, Status, Tag, ToolEnd, ToolRef, ToolStart, Usage
 /// Why a text is no event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// It is no JSON.
     #[error("not JSON: {0}")]
     Json(String),
     /// It is JSON, but no event.

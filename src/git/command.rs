@@ -61,7 +61,6 @@ pub(crate) enum GitError {
     Failed(String),
 }
 
-/// What git printed.
 #[derive(Debug, Default)]
 pub(super) struct Printed {
     pub(super) bytes: Vec<u8>,

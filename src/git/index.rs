@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 /// What was found in an index.
 #[derive(Debug, Default)]
 pub(super) struct Copied {
-    /// The new index.
     pub(super) bytes: Vec<u8>,
     /// Submodules: they are looked at as repositories of their own.
     pub(super) submodules: Vec<Vec<u8>>,

@@ -33,7 +33,6 @@ pub(crate) struct Repository {
     config: BTreeMap<String, String>,
 }
 
-/// What HEAD names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Head {
     pub(crate) commit: Option<String>,

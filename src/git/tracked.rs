@@ -72,7 +72,6 @@ pub(super) struct Seen {
     pub(super) apart: BTreeMap<PathBuf, u64>,
 }
 
-/// What a look found.
 #[derive(Debug)]
 pub(super) struct Look {
     pub(super) head_before: Head,

@@ -16,12 +16,7 @@ pub enum Activity {
     #[default]
     Running,
     /// Nothing happens until then, unless somebody wants a retry.
-    Waiting {
-        /// When it ends.
-        until: Timestamp,
-        /// Why.
-        reason: String,
-    },
+    Waiting { until: Timestamp, reason: String },
     /// It pauses after this iteration.
     Pausing,
     /// It does nothing until somebody continues it.
@@ -29,8 +24,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Takes in one fact.
-    pub fn see(&mut self, fact: &Fact, at: Timestamp) {
+    pub(crate) fn see(&mut self, fact: &Fact, at: Timestamp) {
         match fact {
             Fact::RunStart { .. } | Fact::IterationStart { .. } | Fact::RunEnd { .. } => *self = Self::Running,
             Fact::Decision { wait_ms: Some(wait), reason, .. } => {

@@ -10,7 +10,6 @@ use crate::journal::writer::{Journal, Raw};
 use crate::journal::{Body, Fact, Record};
 use crate::redact::Clean;
 
-/// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// Nothing more fits; half of the bytes were written.
@@ -35,7 +34,6 @@ struct Stored {
     synced: usize,
 }
 
-/// The disk in memory.
 #[derive(Clone, Debug, Default)]
 struct Memory(Arc<Mutex<State>>);
 

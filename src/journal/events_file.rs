@@ -12,14 +12,14 @@ use crate::event::{Event, Meta};
 
 /// The file, open at its end.
 #[derive(Debug)]
-pub struct EventsFile {
+pub(crate) struct EventsFile {
     file: File,
     line: Vec<u8>,
 }
 
 impl EventsFile {
     /// Opens it; what is there stays. Its directory is made where it is missing.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory)?;
         }
@@ -33,7 +33,7 @@ impl EventsFile {
     }
 
     /// Adds a record, when it is one of those that are copied.
-    pub fn add(&mut self, record: &Record) -> io::Result<()> {
+    pub(crate) fn add(&mut self, record: &Record) -> io::Result<()> {
         self.line.clear();
         match &record.body {
             Body::Agent { event, .. } => event.write_json(&mut self.line),

@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Tells a follower in the same process how far the journal is written. Writing never waits for a follower.
 #[derive(Clone, Debug, Default)]
-pub struct Wake(Arc<Shared>);
+pub(crate) struct Wake(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -40,7 +40,7 @@ struct Followed {
 
 impl Wake {
     /// A record was written between these offsets.
-    pub fn written(&self, start: u64, end: u64) {
+    pub(crate) fn written(&self, start: u64, end: u64) {
         if start < self.0.written.load(Ordering::Acquire) {
             self.0.cut.store(start, Ordering::Release);
         }
@@ -51,18 +51,18 @@ impl Wake {
     }
 
     /// Nothing more will be written.
-    pub fn over(&self) {
+    pub(crate) fn over(&self) {
         self.state().over = true;
         self.0.changed.notify_all();
     }
 
     /// How far the follower has shown the journal.
-    pub fn shown(&self) -> u64 {
+    pub(crate) fn shown(&self) -> u64 {
         self.0.shown.load(Ordering::Acquire)
     }
 
     /// Waits until a follower has shown everything, but no longer than this.
-    pub fn settle(&self, patience: Duration) {
+    pub(crate) fn settle(&self, patience: Duration) {
         let start = Instant::now();
         while self.state().following && self.0.flushed.load(Ordering::Acquire) < self.0.written.load(Ordering::Acquire)
         {
@@ -80,14 +80,16 @@ impl Wake {
 
 /// Who writes the journal.
 enum Writer {
-    /// This process.
     This(Wake),
     /// Another process, or nobody any more; the function says whether it is alive.
-    Another { is_alive: Box<dyn FnMut() -> bool + Send>, alive: bool },
+    Another {
+        is_alive: Box<dyn FnMut() -> bool + Send>,
+        alive: bool,
+    },
 }
 
 /// Reads a journal to its end and waits there.
-pub struct Follow {
+pub(crate) struct Follow {
     path: PathBuf,
     reader: Reader,
     /// The file was opened again, and nothing was read since.
@@ -98,7 +100,7 @@ pub struct Follow {
 
 impl Follow {
     /// Follows the journal that this process writes.
-    pub fn own(path: &Path, offset: u64, wake: Wake) -> io::Result<Self> {
+    pub(crate) fn own(path: &Path, offset: u64, wake: Wake) -> io::Result<Self> {
         wake.0.shown.store(offset, Ordering::Release);
         wake.0.flushed.store(offset, Ordering::Release);
         wake.0.written.fetch_max(offset, Ordering::AcqRel);
@@ -107,7 +109,7 @@ impl Follow {
     }
 
     /// Follows the journal of another process as long as that is alive.
-    pub fn another(path: &Path, offset: u64, mut is_alive: Box<dyn FnMut() -> bool + Send>) -> io::Result<Self> {
+    pub(crate) fn another(path: &Path, offset: u64, mut is_alive: Box<dyn FnMut() -> bool + Send>) -> io::Result<Self> {
         // Asked before reading: what was written last is read, too.
         let alive = is_alive();
         Self::open(path, offset, Writer::Another { is_alive, alive })
@@ -119,7 +121,7 @@ impl Follow {
     }
 
     /// The next record that is on disk; `None` when there is none yet. A damaged line is passed over.
-    pub fn read(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn read(&mut self) -> io::Result<Option<Record>> {
         loop {
             if let Writer::This(wake) = &self.writer {
                 let written = wake.0.written.load(Ordering::Acquire);
@@ -149,7 +151,7 @@ impl Follow {
     }
 
     /// Everything that was read is shown. Waits for more, but no longer than this; false when nothing more will come.
-    pub fn wait(&mut self, patience: Duration) -> bool {
+    pub(crate) fn wait(&mut self, patience: Duration) -> bool {
         match &mut self.writer {
             Writer::Another { is_alive, alive } => {
                 if !*alive {
@@ -178,7 +180,7 @@ impl Follow {
     }
 
     /// A record was shown: the run may want to know how far its view is.
-    pub fn shown(&self) {
+    pub(crate) fn shown(&self) {
         if let Writer::This(wake) = &self.writer {
             wake.0.shown.store(self.reader.offset(), Ordering::Release);
         }

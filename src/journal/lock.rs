@@ -58,7 +58,7 @@ impl Lock {
 
     /// Who runs here now; `None` when nobody does. Trying the lock would refuse a run that starts in that moment, so it is
     /// tried only when the last holder is alive.
-    pub fn holder(store: &Store) -> Option<Holder> {
+    pub(crate) fn holder(store: &Store) -> Option<Holder> {
         let holder = signed(&store.holder())?;
         let pid = rustix::process::Pid::from_raw(i32::try_from(holder.pid).ok()?)?;
         // A process of another user is alive too.

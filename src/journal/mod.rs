@@ -3,26 +3,38 @@
 //! One directory a run: `journal.jsonl` with one record a line, and the raw bytes of each iteration.
 //! Whoever shows a run reads records; nobody else writes here.
 
-pub mod activity;
+pub(crate) mod activity;
 pub mod disk;
-pub mod events_file;
-pub mod follow;
-pub mod lock;
+pub(crate) mod events_file;
+pub(crate) mod follow;
+pub(crate) mod lock;
 pub mod raw;
-pub mod reader;
-pub mod receipt;
-pub mod record;
-pub mod store;
-pub mod summary;
-pub mod writer;
+pub(crate) mod reader;
+pub(crate) mod receipt;
+pub(crate) mod record;
+pub(crate) mod store;
+pub(crate) mod summary;
+pub(crate) mod writer;
 
-pub use activity::Activity;
-pub use events_file::EventsFile;
-pub use follow::{Follow, Wake};
-pub use lock::{Holder, Lock, LockError};
+pub(crate) use activity::Activity;
+pub(crate) use events_file::EventsFile;
+pub(crate) use follow::{Follow, Wake};
+pub use lock::Holder;
+pub use lock::Lock;
+pub use lock::LockError;
 pub use reader::Reader;
-pub use receipt::{CheckResult, Cost, CostSource, IterationOutcome, Receipt};
-pub use record::{Body, Fact, Outcome, Record};
-pub use store::{RunDirectory, State, Store};
+pub use receipt::CheckResult;
+pub use receipt::Cost;
+pub use receipt::CostSource;
+pub(crate) use receipt::IterationOutcome;
+pub use receipt::Receipt;
+pub use record::Body;
+pub use record::Fact;
+pub use record::Outcome;
+pub use record::Record;
+pub use store::RunDirectory;
+pub use store::State;
+pub use store::Store;
 pub use summary::Summary;
-pub use writer::{Journal, Raw};
+pub use writer::Journal;
+pub use writer::Raw;

@@ -25,17 +25,14 @@ const LEFT: u32 = 2;
 /// Files that are packed end in this.
 const PACKED: &str = "zst";
 
-/// One raw file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawFile {
-    /// Of which iteration.
+pub(crate) struct RawFile {
     pub iteration: u32,
-    /// Where.
     pub path: PathBuf,
 }
 
 /// The standard output of each iteration, or of one, in order.
-pub fn stdouts(directory: &Path, iteration: Option<u32>) -> io::Result<Vec<RawFile>> {
+pub(crate) fn stdouts(directory: &Path, iteration: Option<u32>) -> io::Result<Vec<RawFile>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -52,7 +49,7 @@ pub fn stdouts(directory: &Path, iteration: Option<u32>) -> io::Result<Vec<RawFi
 }
 
 /// The file of one stream of an iteration: as it is written, or packed where only that is left.
-pub fn find(directory: &Path, iteration: u32, stream: Stream) -> PathBuf {
+pub(crate) fn find(directory: &Path, iteration: u32, stream: Stream) -> PathBuf {
     let name = match stream {
         Stream::Stdout => format!("{iteration}.stdout"),
         Stream::Stderr => format!("{iteration}.stderr"),
@@ -62,7 +59,7 @@ pub fn find(directory: &Path, iteration: u32, stream: Stream) -> PathBuf {
 }
 
 /// True when a raw file is packed.
-pub fn is_packed(path: &Path) -> bool {
+pub(crate) fn is_packed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == PACKED)
 }
 
@@ -79,7 +76,7 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 /// Packs raw files in a thread of the lowest priority, while a run is under way: of its iterations that are over, and of
 /// earlier runs. It ends at once when the run does; what it has not packed by then is left to a later run.
 #[derive(Debug)]
-pub struct Packer {
+pub(crate) struct Packer {
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -87,7 +84,7 @@ pub struct Packer {
 
 impl Packer {
     /// Packs in the directories of earlier runs, and in that of the run under way.
-    pub fn start(current: PathBuf, earlier: impl FnOnce() -> Vec<PathBuf> + Send + 'static) -> Self {
+    pub(crate) fn start(current: PathBuf, earlier: impl FnOnce() -> Vec<PathBuf> + Send + 'static) -> Self {
         let (stop, stopped) = channel();
         let work = move || {
             // Without it, packing is only less polite. Elsewhere the priority would be that of all threads.

@@ -25,7 +25,7 @@ impl Reader {
     }
 
     /// Where the next record begins.
-    pub const fn offset(&self) -> u64 {
+    pub(crate) const fn offset(&self) -> u64 {
         self.offset
     }
 
@@ -35,7 +35,7 @@ impl Reader {
     }
 
     /// The next record of the loop itself. What agents said in between is passed over without a look at it.
-    pub fn read_fact(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn read_fact(&mut self) -> io::Result<Option<Record>> {
         while self.advance()? {
             if is_of_the_loop(&self.line)
                 && let Ok(record) = Record::read_line(&self.line)
@@ -47,7 +47,7 @@ impl Reader {
     }
 
     /// The line of the last record, without its newline.
-    pub fn line(&self) -> &[u8] {
+    pub(crate) fn line(&self) -> &[u8] {
         &self.line
     }
 
@@ -74,7 +74,7 @@ fn is_of_the_loop(line: &[u8]) -> bool {
 
 /// The end of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Last {
+pub(crate) struct Last {
     /// Behind the last whole record.
     pub length: u64,
     /// How many bytes of a torn record stand behind it.
@@ -87,7 +87,7 @@ pub struct Last {
 
 /// Looks at the end of a journal that is to be continued. A journal of a newer version is refused: it may be read, but
 /// never written.
-pub fn last(path: &Path) -> io::Result<Last> {
+pub(crate) fn last(path: &Path) -> io::Result<Last> {
     let mut reader = Reader::open(path, 0)?;
     if let Some(Ok(Record { body: Body::Loop(Fact::RunStart { version, .. }), .. })) = reader.read()?
         && version > VERSION

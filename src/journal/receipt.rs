@@ -46,7 +46,7 @@ pub struct Receipt {
     /// Who played it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// The hat it wore.
+    /// HEAD when it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hat: Option<String>,
     /// True when it went on with an earlier session.
@@ -67,7 +67,7 @@ pub struct Receipt {
     /// Commits made, as `abbreviated-hash subject`, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<String>,
-    /// HEAD when it began.
+    /// The hat it wore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_before: Option<String>,
     /// HEAD when it was over.
@@ -104,18 +104,18 @@ pub enum IterationOutcome {
 
 impl Receipt {
     /// True when the agent's turn succeeded, whatever became of its claim.
-    pub const fn success(&self) -> bool {
+    pub(crate) const fn success(&self) -> bool {
         matches!(self.outcome, IterationOutcome::Ok | IterationOutcome::Rejected)
     }
 
     /// True when it failed. An interrupted iteration did not.
-    pub const fn failed(&self) -> bool {
+    pub(crate) const fn failed(&self) -> bool {
         matches!(self.outcome, IterationOutcome::Failed)
     }
 }
 
 /// The most files that a receipt names.
-pub const MOST_FILES: usize = 200;
+pub(crate) const MOST_FILES: usize = 200;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 pub(super) const fn is_zero(count: &u32) -> bool {
@@ -125,7 +125,6 @@ pub(super) const fn is_zero(count: &u32) -> bool {
 /// How full a context is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filled {
-    /// Tokens in it.
     pub tokens: u64,
     /// How many there is room for, when the agent tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +133,7 @@ pub struct Filled {
 
 impl Filled {
     /// In per cent of the room; without the agent's word, of the room that the user knows of.
-    pub fn percent(self, known: Option<u64>) -> Option<u64> {
+    pub(crate) fn percent(self, known: Option<u64>) -> Option<u64> {
         let window = self.window.or(known).filter(|window| *window > 0)?;
         Some(self.tokens.saturating_mul(100) / window)
     }

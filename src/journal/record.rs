@@ -14,7 +14,7 @@ use crate::event::{Event, Meta, SchemaError, Stream, Topic, Usage};
 use crate::signals::Signal;
 
 /// The version of the format. A reader refuses to write to a newer one.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Record {
 pub enum Body {
     /// An event of the agent.
     Agent {
-        /// Of which iteration.
+        /// In which iteration.
         iteration: u32,
         /// On which stream.
         from: Stream,
@@ -78,13 +78,13 @@ pub enum Fact {
         max_iterations: u32,
         /// The most time.
         max_seconds: Option<u64>,
-        /// The most money.
+        /// The hat it wears.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_cost_usd: Option<f64>,
     },
     /// An iteration begins.
     IterationStart {
-        /// From 1.
+        /// In which iteration.
         iteration: u32,
         /// The most there will be.
         of: u32,
@@ -95,7 +95,7 @@ pub enum Fact {
         /// Who plays it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The hat it wears.
+        /// The most money.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hat: Option<String>,
         /// The session it goes on with.
@@ -120,15 +120,15 @@ pub enum Fact {
     },
     /// What the agent said to the loop.
     Signal {
-        /// In which iteration.
+        /// From 1.
         iteration: u32,
-        /// What.
+        /// The order.
         #[serde(flatten)]
         signal: Signal,
     },
     /// An iteration is over.
     IterationEnd {
-        /// The summary.
+        /// The event.
         #[serde(flatten)]
         receipt: Box<Receipt>,
     },
@@ -159,9 +159,9 @@ pub enum Fact {
     },
     /// An event was published, by the agent's words or by `ralph emit`.
     Published {
-        /// In which iteration.
+        /// Of which iteration.
         iteration: u32,
-        /// The event.
+        /// The summary.
         #[serde(flatten)]
         event: Topic,
         /// Who said it: a hat, or the agent.
@@ -171,7 +171,7 @@ pub enum Fact {
     },
     /// A person gave the running loop an order.
     Control {
-        /// The order.
+        /// What.
         #[serde(flatten)]
         order: Order,
     },

@@ -19,9 +19,9 @@ use crate::redact::Redactor;
 const PROJECT: &str = "project.json";
 
 /// The settings and the prompt with which a run began, beside the journal.
-pub const PLAN: &str = "plan.json";
+pub(crate) const PLAN: &str = "plan.json";
 /// The diff of a whole run, from its start to its end.
-pub const WHOLE_DIFF: &str = "run";
+pub(crate) const WHOLE_DIFF: &str = "run";
 /// An id may be shortened to this many characters.
 const SHORTEST_ID: usize = 4;
 
@@ -46,7 +46,7 @@ struct Project {
 
 impl State {
     /// `RALPH_STATE_DIR`, or `ralph` in `$XDG_STATE_HOME`, or in `~/.local/state`. `None` when no variable names a place.
-    pub fn of_user() -> Option<Self> {
+    pub(crate) fn of_user() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
         let own = variable("RALPH_STATE_DIR").and_then(|path| std::path::absolute(path).ok());
@@ -61,8 +61,7 @@ impl State {
         Self { directory: directory.into() }
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.directory
     }
 
@@ -81,7 +80,7 @@ impl State {
     }
 
     /// The stores of all projects that have runs.
-    pub fn stores(&self) -> io::Result<Vec<Store>> {
+    pub(crate) fn stores(&self) -> io::Result<Vec<Store>> {
         let mut stores = Vec::new();
         let listing = match std::fs::read_dir(self.projects()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(stores),
@@ -112,16 +111,12 @@ pub struct RunDirectory {
     pub path: PathBuf,
 }
 
-/// Why no run is meant.
 #[derive(Debug, thiserror::Error)]
-pub enum Unresolved {
-    /// There is none yet.
+pub(crate) enum Unresolved {
     #[error("there are no runs here")]
     NoRuns,
-    /// None is called so.
     #[error("no run has this id")]
     Unknown,
-    /// Several begin so.
     #[error("several runs have this id")]
     Many(Vec<String>),
     /// They cannot be listed.
@@ -136,23 +131,23 @@ impl RunDirectory {
     }
 
     /// What the run came to, as far as it was summed up.
-    pub fn summary(&self) -> PathBuf {
+    pub(crate) fn summary(&self) -> PathBuf {
         self.path.join("summary.json")
     }
 
     /// The prompt of an iteration, as it was sent.
-    pub fn prompt(&self, iteration: u32) -> PathBuf {
+    pub(crate) fn prompt(&self, iteration: u32) -> PathBuf {
         self.path.join("prompts").join(format!("{iteration}.md"))
     }
 
     /// Keeps a text beside the journal, without secrets.
-    pub fn keep(&self, name: &str, text: &str, redactor: &Redactor) -> io::Result<()> {
+    pub(crate) fn keep(&self, name: &str, text: &str, redactor: &Redactor) -> io::Result<()> {
         let clean = redactor.text(text);
         RealDisk.replace(&self.path.join(name), clean.as_deref().unwrap_or(text).as_bytes())
     }
 
     /// A diff: its name is the number of an iteration, or [`WHOLE_DIFF`].
-    pub fn difference(&self, name: &str) -> PathBuf {
+    pub(crate) fn difference(&self, name: &str) -> PathBuf {
         self.path.join("diffs").join(format!("{name}.patch"))
     }
 
@@ -181,7 +176,7 @@ impl Store {
     }
 
     /// The working directory.
-    pub fn workspace(&self) -> &Path {
+    pub(crate) fn workspace(&self) -> &Path {
         &self.workspace
     }
 
@@ -191,18 +186,13 @@ impl Store {
     }
 
     /// True when the state is kept inside of the working directory, where the agent can write.
-    pub fn is_inside_workspace(&self) -> bool {
+    pub(crate) fn is_inside_workspace(&self) -> bool {
         self.directory.starts_with(&self.workspace)
     }
 
     /// True when there is any run.
-    pub fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.runs_directory().is_dir()
-    }
-
-    /// The directory of a run that was made here.
-    pub fn run(&self, id: &str) -> Option<RunDirectory> {
-        self.has_run(id).then(|| RunDirectory { id: id.to_owned(), path: self.runs_directory().join(id) })
     }
 
     fn runs_directory(&self) -> PathBuf {
@@ -210,7 +200,7 @@ impl Store {
     }
 
     /// All runs, oldest first.
-    pub fn runs(&self) -> io::Result<Vec<RunDirectory>> {
+    pub(crate) fn runs(&self) -> io::Result<Vec<RunDirectory>> {
         let mut runs = Vec::new();
         for entry in std::fs::read_dir(self.runs_directory())? {
             let entry = entry?;
@@ -224,7 +214,7 @@ impl Store {
     }
 
     /// The run that is meant: by its id, its beginning, or the letters at its end; without any, the newest.
-    pub fn resolve(&self, id: Option<&str>) -> Result<RunDirectory, Unresolved> {
+    pub(crate) fn resolve(&self, id: Option<&str>) -> Result<RunDirectory, Unresolved> {
         let mut runs = self.runs()?;
         let Some(id) = id else { return runs.pop().ok_or(Unresolved::NoRuns) };
         if let Some(exact) = runs.iter().position(|run| run.id == id) {
@@ -248,17 +238,17 @@ impl Store {
     }
 
     /// Who runs here, for the message to whoever comes second. The lock itself is on the working directory.
-    pub fn holder(&self) -> PathBuf {
+    pub(crate) fn holder(&self) -> PathBuf {
         self.directory.join("holder.json")
     }
 
     /// True when a run of this id was made here.
-    pub fn has_run(&self, id: &str) -> bool {
+    pub(crate) fn has_run(&self, id: &str) -> bool {
         is_id(id) && self.runs_directory().join(id).is_dir()
     }
 
     /// Creates the directory of a new run. Its id sorts by time and is unique in the store.
-    pub fn create_run(&self) -> io::Result<RunDirectory> {
+    pub(crate) fn create_run(&self) -> io::Result<RunDirectory> {
         for _ in 0..100 {
             let id = new_id(Timestamp::now());
             let path = self.runs_directory().join(&id);
@@ -278,7 +268,7 @@ impl Store {
 }
 
 /// True for a text that can be the id of a run. Ids are printed into shells and used as file names.
-pub fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     let usual = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=64).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(usual)
 }

@@ -92,13 +92,11 @@ pub struct Summary {
 /// One try of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IterationSummary {
-    /// Its number.
     pub iteration: u32,
     /// Where its first record begins in the journal.
     pub from: u64,
     /// Where its last record ends.
     pub to: u64,
-    /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
     /// Its receipt, once it is over.
@@ -114,24 +112,18 @@ pub struct IterationSummary {
 pub struct Decision {
     /// After which iteration.
     pub iteration: u32,
-    /// What.
     pub verdict: String,
-    /// Why.
     pub reason: String,
 }
 
-/// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// How.
     pub outcome: Outcome,
-    /// Why.
     pub reason: String,
     /// The exit code that told it.
     pub exit_code: u8,
     /// How many iterations counted.
     pub iterations: u32,
-    /// How long it took.
     pub duration_ms: u64,
     /// What all iterations reported together.
     pub usage: Usage,
@@ -174,7 +166,7 @@ impl Summary {
     }
 
     /// Takes in one record, which stands between these offsets.
-    pub fn see(&mut self, record: &Record, start: u64, end: u64) {
+    pub(crate) fn see(&mut self, record: &Record, start: u64, end: u64) {
         self.form = FORM;
         self.covers = end;
         let Body::Loop(fact) = &record.body else { return };
@@ -250,47 +242,47 @@ impl Summary {
     }
 
     /// Receipts of all iterations that are over.
-    pub fn receipts(&self) -> impl Iterator<Item = &Receipt> {
+    pub(crate) fn receipts(&self) -> impl Iterator<Item = &Receipt> {
         self.iterations.iter().filter_map(|played| played.receipt.as_ref())
     }
 
     /// Receipts of iterations that were over when the run was cut off, before anything was decided about them.
-    pub fn undecided(&self) -> impl Iterator<Item = &Receipt> {
+    pub(crate) fn undecided(&self) -> impl Iterator<Item = &Receipt> {
         self.iterations.iter().skip(self.decided).filter_map(|played| played.receipt.as_ref())
     }
 
     /// When the iterations started that the last decision does not know of.
-    pub fn undecided_starts(&self) -> impl Iterator<Item = Timestamp> {
+    pub(crate) fn undecided_starts(&self) -> impl Iterator<Item = Timestamp> {
         self.iterations.iter().skip(self.decided).filter_map(|iteration| iteration.started)
     }
 
     /// What all iterations reported together.
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         self.receipts().for_each(|receipt| usage.add(&receipt.usage));
         usage
     }
 
     /// What all iterations cost, as far as anybody says; `None` when nobody does.
-    pub fn cost(&self) -> Option<f64> {
+    pub(crate) fn cost(&self) -> Option<f64> {
         let costs = self.receipts().filter_map(|receipt| receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd));
         costs.fold(None, |sum: Option<f64>, cost| Some(sum.unwrap_or(0.0) + cost))
     }
 
     /// How long its iterations took, or the whole run when that is known.
-    pub fn duration_ms(&self) -> u64 {
+    pub(crate) fn duration_ms(&self) -> u64 {
         let iterations = self.receipts().map(|receipt| receipt.duration_ms).sum();
         self.end.as_ref().map_or(iterations, |end| end.duration_ms)
     }
 
     /// How long a run took that is alive at this time.
-    pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
+    pub(crate) fn elapsed_ms(&self, now: Timestamp) -> u64 {
         let passed = self.since.map_or(0, |since| now.as_millisecond() - since.as_millisecond());
         self.before_ms + u64::try_from(passed).unwrap_or(0)
     }
 
     /// How many iterations began, or, when the run is over, how many it says it had. One that was tried again counts once.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         match &self.end {
             Some(end) => usize::try_from(end.iterations).unwrap_or(usize::MAX),
             None => self.iterations.iter().map(|tried| tried.iteration).collect::<BTreeSet<_>>().len(),
@@ -298,7 +290,7 @@ impl Summary {
     }
 
     /// All tries of an iteration.
-    pub fn tries(&self, iteration: u32) -> impl Iterator<Item = &IterationSummary> {
+    pub(crate) fn tries(&self, iteration: u32) -> impl Iterator<Item = &IterationSummary> {
         self.iterations.iter().filter(move |played| played.iteration == iteration)
     }
 

@@ -33,7 +33,6 @@ pub struct Journal {
 /// A record on disk, and where the journal ends behind it.
 #[derive(Clone, Debug)]
 pub struct Appended {
-    /// The record.
     pub record: Record,
     /// The offset of its first byte.
     pub start: u64,
@@ -48,7 +47,7 @@ impl Journal {
     }
 
     /// Creates the journal of a new run on a disk.
-    pub fn create_on(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
+    pub(crate) fn create_on(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
         let file = disk.grow(path, Make::New)?;
         if let Some(directory) = path.parent() {
             disk.sync_directory(directory)?;
@@ -113,13 +112,13 @@ impl Journal {
     }
 
     /// Makes sure that a power cut loses nothing written so far.
-    pub fn sync(&mut self) -> io::Result<()> {
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.look()?;
         self.file.sync()
     }
 
     /// What another process did to the journal since this was last asked.
-    pub fn tampering(&mut self) -> Option<Tampering> {
+    pub(crate) fn tampering(&mut self) -> Option<Tampering> {
         self.tampering.take()
     }
 
@@ -151,7 +150,7 @@ impl Raw {
     }
 
     /// Where the standard output of an iteration is.
-    pub fn stdout(directory: &Path, iteration: u32) -> PathBuf {
+    pub(crate) fn stdout(directory: &Path, iteration: u32) -> PathBuf {
         directory.join(format!("{iteration}.stdout"))
     }
 

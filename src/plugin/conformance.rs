@@ -31,7 +31,6 @@ pub(crate) struct Point {
     pub(crate) text: String,
 }
 
-/// How a point stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grade {
     /// As the contract wants it.

@@ -97,7 +97,6 @@ impl Found {
         self.contract.map_or_else(|| files::contract(&self.path, workspace), Ok)
     }
 
-    /// What would run.
     pub(crate) fn item(&self, workspace: &Path) -> Result<Item, UserError> {
         Item::file(self.contract.map_or("plug-in", Contract::word), &self.path, workspace)
     }

@@ -5,14 +5,11 @@ use std::time::Duration;
 use super::supervisor::start_small;
 use super::{Clocks, Exit, Invocation, Output, StartError, Stream};
 
-/// What a command said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// How it ended; `None` when its time was up.
     pub exit: Option<Exit>,
-    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
     pub stderr: Vec<u8>,
     /// True when it said more than was kept.
     pub cut: bool,

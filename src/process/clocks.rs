@@ -41,7 +41,6 @@ impl Default for Clocks {
 /// The longest time between two looks at the clock. It bounds what a suspended machine can add.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 
-/// Counts active time.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     active: Duration,
@@ -50,7 +49,7 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self { active: Duration::ZERO, looked: Instant::now(), paused: false }
     }
 
@@ -58,7 +57,7 @@ impl Stopwatch {
     ///
     /// The owner looks at least every [`LOOK`]. A longer gap means that ralph itself did not run (stopped, suspended
     /// with the machine, frozen container), so the agent did not run either or could not be heard.
-    pub fn look(&mut self) -> Duration {
+    pub(crate) fn look(&mut self) -> Duration {
         let now = Instant::now();
         let passed = now - self.looked;
         self.looked = now;
@@ -68,22 +67,22 @@ impl Stopwatch {
         self.active
     }
 
-    pub fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.look();
         self.paused = true;
     }
 
-    pub fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.look();
         self.paused = false;
     }
 
-    pub const fn is_paused(&self) -> bool {
+    pub(crate) const fn is_paused(&self) -> bool {
         self.paused
     }
 
     /// When the active time will be `at`, if nothing pauses it.
-    pub fn instant(&self, at: Duration) -> Instant {
+    pub(crate) fn instant(&self, at: Duration) -> Instant {
         self.looked + at.saturating_sub(self.active)
     }
 }
@@ -102,38 +101,37 @@ pub(super) struct Watch {
 /// What is to be done when a deadline of the [`Watch`] has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Time is up.
     Stop(StopReason),
     /// See whether the silent tree uses processor time, and tell [`Watch::sampled`].
     Sample,
 }
 
 impl Watch {
-    pub fn new(clocks: Clocks) -> Self {
+    pub(crate) fn new(clocks: Clocks) -> Self {
         Self { clocks, heard: false, alive: Duration::ZERO, turn_ended: None, sampler: Sampler::default() }
     }
 
-    pub fn heard(&mut self, now: Duration) {
+    pub(crate) fn heard(&mut self, now: Duration) {
         self.heard = true;
         self.alive = now;
         self.sampler = Sampler::default();
     }
 
-    pub fn allow(&mut self, total: Option<Duration>) {
+    pub(crate) fn allow(&mut self, total: Option<Duration>) {
         self.clocks.total = total;
     }
 
     /// Somebody does something with it, which is no silence either.
-    pub fn touched(&mut self, now: Duration) {
+    pub(crate) fn touched(&mut self, now: Duration) {
         self.alive = now;
     }
 
-    pub fn turn_ended(&mut self, now: Duration) {
+    pub(crate) fn turn_ended(&mut self, now: Duration) {
         self.turn_ended.get_or_insert(now);
     }
 
     /// The next point in time at which [`Watch::due`] has something to say.
-    pub fn deadline(&self) -> Option<Duration> {
+    pub(crate) fn deadline(&self) -> Option<Duration> {
         let startup = self.startup();
         let after_end = self.after_end();
         [startup, self.silence(), self.idle().map(|idle| self.next_sample(idle)), self.clocks.total, after_end]
@@ -143,7 +141,7 @@ impl Watch {
     }
 
     /// What has become due. The clocks are asked in the order in which their reasons explain most.
-    pub fn due(&self, now: Duration) -> Option<Due> {
+    pub(crate) fn due(&self, now: Duration) -> Option<Due> {
         let passed = |deadline: Option<Duration>| deadline.is_some_and(|deadline| now >= deadline);
         if passed(self.after_end()) {
             Some(Due::Stop(StopReason::AfterEnd))
@@ -166,7 +164,7 @@ impl Watch {
     }
 
     /// Takes the processor time that the tree has used so far.
-    pub fn sampled(&mut self, now: Duration, used: Duration) {
+    pub(crate) fn sampled(&mut self, now: Duration, used: Duration) {
         match self.sampler.last.replace((now, used)) {
             // The first sample of a silence is only something to compare with. Where it comes too late, because
             // nobody looked before, the limit waits for the second.

@@ -8,7 +8,7 @@ const MOST_ANCESTORS: usize = 10_000;
 
 /// True when the process comes from an agent, a check or anything else that this process started. As a subreaper this
 /// process is the parent of their orphans, so that their line always leads here. What cannot be seen counts as ours.
-pub fn is_descendant(pid: i32) -> bool {
+pub(crate) fn is_descendant(pid: i32) -> bool {
     let own = std::process::id().cast_signed();
     if pid == own {
         return false;

@@ -20,21 +20,21 @@ pub(super) struct Root {
 
 impl Root {
     /// Must be called in a tokio runtime, on a child that nobody else waits for.
-    pub fn new(pid: Pid) -> io::Result<Self> {
+    pub(crate) fn new(pid: Pid) -> io::Result<Self> {
         Ok(Self { pid, watch: platform::ExitWatch::new(pid)? })
     }
 
-    pub const fn pid(&self) -> Pid {
+    pub(crate) const fn pid(&self) -> Pid {
         self.pid
     }
 
     /// Ready when the process has ended.
-    pub fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.watch.poll(context)
     }
 
     /// Takes the exit status and gives the number back. `None` while it still runs.
-    pub fn reap(&self) -> Option<Exit> {
+    pub(crate) fn reap(&self) -> Option<Exit> {
         reap(self.pid)
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Group {
 
 impl Group {
     /// A new group, and the file that a process writes to in order to join it; none where there are no groups.
-    pub fn create(mark: Mark) -> Option<(Self, OwnedFd)> {
+    pub(crate) fn create(mark: Mark) -> Option<(Self, OwnedFd)> {
         let group = Self { path: PARENT.as_ref()?.join(name(&mark.to_string())) };
         std::fs::create_dir(&group.path).ok()?;
         let Ok(file) = OpenOptions::new().write(true).open(group.path.join("cgroup.procs")) else {
@@ -42,25 +42,25 @@ impl Group {
     }
 
     /// Removes one that nobody joined.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         guardian::remove(&self.duty());
         self.remove();
     }
 
-    pub fn duty(&self) -> Duty {
+    pub(crate) fn duty(&self) -> Duty {
         Duty::Group(self.path.clone())
     }
 
-    pub fn members(&self) -> Vec<i32> {
+    pub(crate) fn members(&self) -> Vec<i32> {
         members(&self.path)
     }
 
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         kill(&self.path);
     }
 
     /// Removes it; one that is still in use stays, and is removed by a later ralph.
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         remove(&self.path);
     }
 }

@@ -25,7 +25,6 @@ use super::table::{Entry, Table};
 use super::tree::{self, Identity};
 use super::{exit, group, platform, registry, spawn, table};
 
-/// The hidden argument.
 const ARGUMENT: &str = "guard-agents-of";
 
 /// Between two looks at trees that are being killed.
@@ -43,11 +42,12 @@ struct Post {
 /// Something to be done when ralph dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
-    /// Kill this tree.
-    Tree { mark: Mark, root: Identity },
+    Tree {
+        mark: Mark,
+        root: Identity,
+    },
     /// Kill this control group and remove it.
     Group(PathBuf),
-    /// Remove this file.
     File(PathBuf),
     /// None: ralph has halted itself and its agents, as after Ctrl-Z, and must not be woken up.
     Sleep,
@@ -99,7 +99,6 @@ impl Drop for Announcement {
     }
 }
 
-/// Hands a duty over.
 pub(super) fn add(duty: Duty) {
     let Some(program) = PROGRAM.get() else { return };
     let mut post = post();
@@ -111,7 +110,6 @@ pub(super) fn add(duty: Duty) {
     }
 }
 
-/// Takes a duty back.
 pub(super) fn remove(duty: &Duty) {
     let mut post = post();
     if let Some(index) = post.duties.iter().position(|known| known == duty) {

@@ -61,7 +61,7 @@ pub struct Environment {
 
 impl Environment {
     /// True when `name` must not be handed on.
-    pub fn removes(&self, name: &OsStr) -> bool {
+    pub(crate) fn removes(&self, name: &OsStr) -> bool {
         let name = name.as_encoded_bytes();
         self.remove.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix.as_bytes()),
@@ -70,7 +70,7 @@ impl Environment {
     }
 
     /// The value that the process will see for `name`.
-    pub fn value(&self, name: &str) -> Option<OsString> {
+    pub(crate) fn value(&self, name: &str) -> Option<OsString> {
         match self.set.iter().rev().find(|(set, _)| set == name) {
             Some((_, value)) => Some(value.clone()),
             None if self.removes(OsStr::new(name)) => None,
@@ -103,7 +103,7 @@ pub enum Link {
 
 impl Link {
     /// The size of the terminal, where there is one.
-    pub const fn size(self) -> Option<Size> {
+    pub(crate) const fn size(self) -> Option<Size> {
         match self {
             Self::Pipe => None,
             Self::Pty(size) => Some(size),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 /// Longest line that is handed on in one part, unless configured otherwise.
-pub const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
+pub(crate) const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
 
 /// Where a handed-on piece stands in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl<'a> Line<'a> {
     }
 
     /// The text, with the replacement character for what is no UTF-8.
-    pub fn text(&self) -> Cow<'a, str> {
+    pub(crate) fn text(&self) -> Cow<'a, str> {
         // Nearly all text is whole, and that is seen many times faster than mending goes.
         std::str::from_utf8(self.bytes).map_or_else(|_| String::from_utf8_lossy(self.bytes), Cow::Borrowed)
     }
@@ -69,7 +69,7 @@ impl Lines {
     }
 
     /// Hands on at most `cap` bytes at once from now on.
-    pub fn set_cap(&mut self, cap: usize) {
+    pub(crate) fn set_cap(&mut self, cap: usize) {
         self.cap = cap.max(self.held.len()).max(1);
     }
 

@@ -20,7 +20,6 @@ pub(super) struct Ends {
     pub outputs: [Option<Source>; 2],
     /// Until all is written.
     pub input: Option<Input>,
-    /// Where there is one.
     pub terminal: Option<Terminal>,
 }
 
@@ -33,7 +32,7 @@ pub(super) enum Input {
 }
 
 impl Ends {
-    pub fn pipes(spawned: Spawned, stdin: &Stdin) -> io::Result<Self> {
+    pub(crate) fn pipes(spawned: Spawned, stdin: &Stdin) -> io::Result<Self> {
         let source = |descriptor: OwnedFd| -> io::Result<_> {
             platform::deepen(&descriptor);
             Ok(Source::new(register(descriptor, Interest::READABLE)?, Drained::ShortRead))
@@ -48,7 +47,7 @@ impl Ends {
         Ok(Self { outputs, input, terminal: None })
     }
 
-    pub fn terminal(ours: OwnedFd, stdin: &Stdin) -> io::Result<Self> {
+    pub(crate) fn terminal(ours: OwnedFd, stdin: &Stdin) -> io::Result<Self> {
         let ours = Arc::new(register(ours, Interest::READABLE | Interest::WRITABLE)?);
         let terminal = Terminal::new(ours.clone());
         let input = match stdin {
@@ -61,7 +60,7 @@ impl Ends {
 
 impl Ends {
     /// Types keys, behind those that are not typed yet.
-    pub fn press(&mut self, keys: &[u8]) {
+    pub(crate) fn press(&mut self, keys: &[u8]) {
         let Some(terminal) = &self.terminal else { return };
         let before = match &self.input {
             Some(Input::Keys(sink)) => sink.rest(),
@@ -74,7 +73,7 @@ impl Ends {
 
 impl Input {
     /// Ready when nothing is left to do.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Pipe(sink) | Self::Keys(sink) => sink.poll_write(context),
             Self::Terminal(typist) => typist.poll_type(context),

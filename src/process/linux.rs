@@ -33,7 +33,6 @@ static LISTS_CHILDREN: LazyLock<bool> = LazyLock::new(|| {
     Path::new(&format!("/proc/self/task/{own}/children")).exists()
 });
 
-/// All processes.
 pub(super) fn read() -> io::Result<Vec<Entry>> {
     let mut entries = Vec::with_capacity(128);
     for directory in std::fs::read_dir("/proc")? {
@@ -230,12 +229,12 @@ pub(super) fn signal(process: Identity, signal: Signal) {
 pub(super) struct ExitWatch(AsyncFd<OwnedFd>);
 
 impl ExitWatch {
-    pub fn new(pid: Pid) -> io::Result<Self> {
+    pub(crate) fn new(pid: Pid) -> io::Result<Self> {
         let descriptor = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
         Ok(Self(register(descriptor, Interest::READABLE)?))
     }
 
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         // A failure of the reactor means that it shuts down: then nothing more will come.
         let _ = ready!(self.0.poll_read_ready(context));
         Poll::Ready(())

@@ -31,13 +31,13 @@ const COUNT: u64 = (1 << 20) - 1;
 
 impl Mark {
     /// Number and start time of this process, and a count.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(*PROCESS | (NEXT.fetch_add(1, Ordering::Relaxed) & COUNT))
     }
 
     /// Whose mark a process carries. Only marks of trees that this process knows count: others may be invented.
-    pub fn on(self, pid: i32) -> Carried {
+    pub(crate) fn on(self, pid: i32) -> Carried {
         let limit = platform::limit(pid).map(Self);
         if limit.is_some_and(|limit| limit == self) {
             return Carried::This;
@@ -54,7 +54,7 @@ impl Mark {
     }
 
     /// What stands in [`MARK`]: this one, after those of the runs that this process itself is part of.
-    pub fn variable(self) -> String {
+    pub(crate) fn variable(self) -> String {
         match std::env::var(MARK) {
             Ok(outer) if !outer.is_empty() => format!("{outer}:{self}"),
             _ => self.to_string(),
@@ -62,7 +62,7 @@ impl Mark {
     }
 
     /// All marks on a process: its own, and those of the runs around it. None when that cannot be seen now.
-    pub fn all_on(pid: i32) -> Option<Vec<Self>> {
+    pub(crate) fn all_on(pid: i32) -> Option<Vec<Self>> {
         let mut marks = in_environment(pid)?;
         marks.push(Self(platform::limit(pid)?));
         Some(marks)

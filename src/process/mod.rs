@@ -10,7 +10,7 @@ mod exit;
 mod group;
 mod guardian;
 mod invocation;
-pub mod lines;
+pub(crate) mod lines;
 mod link;
 mod mark;
 mod own;
@@ -42,28 +42,40 @@ use portable as platform;
 use std::time::Duration;
 
 pub use crate::event::Stream;
-pub use capture::{Captured, capture};
+pub(crate) use capture::Captured;
+pub use capture::capture;
 pub use clocks::Clocks;
 pub(crate) use descent::is_descendant;
-pub use guardian::{guardian_main, protect};
-pub use invocation::{Environment, Invocation, Link, Size, Stdin, StopStep, UnixSignal};
-pub use lines::{Line, Lines, Part};
-pub(crate) use own::{
+pub use guardian::guardian_main;
+pub use guardian::protect;
+pub use invocation::Environment;
+pub use invocation::Invocation;
+pub use invocation::Link;
+pub use invocation::Size;
+pub use invocation::Stdin;
+pub use invocation::StopStep;
+pub use invocation::UnixSignal;
+pub use lines::Line;
+pub use lines::Lines;
+pub use lines::Part;
+pub use own::forbid_inspection;
+pub use own::own_program;
+pub use own::{
     die_by, ending_signals, enough_files, ignores, is_foreground, restore_signals, signal_name, suspend_self,
     take_signals,
 };
-pub use own::{forbid_inspection, own_program};
-pub(crate) use peer::peer;
+pub use peer::peer;
 pub use private_file::PrivateFile;
 pub use resolve::ARGUMENT_LIMIT;
 pub use runtime::runtime;
-pub use start_error::{StartError, TooLong};
-pub use strays::{StrayOfRun, strays};
+pub use start_error::StartError;
+pub use start_error::TooLong;
+pub use strays::strays;
 pub(crate) use stream::register;
 pub use supervisor::{Process, start};
 
 /// Finds the program of an invocation and sees whether it can be run, without running it.
-pub(crate) fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> {
+pub fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> {
     resolve::program(invocation)
 }
 
@@ -133,12 +145,12 @@ pub struct Ended {
 
 impl Ended {
     /// True unless ralph stopped it before it had said its last word.
-    pub const fn ended_by_itself(&self) -> bool {
+    pub(crate) const fn ended_by_itself(&self) -> bool {
         matches!(self.stopped, None | Some(StopReason::AfterEnd))
     }
 
     /// What could not be ended or seen, for people.
-    pub(crate) fn leftovers(&self) -> Vec<String> {
+    pub fn leftovers(&self) -> Vec<String> {
         let named = self.survivors.iter().map(|stray| format!("could not end a process of the agent: {stray}"));
         let unseen = self.unseen.then_some("cannot read the process table: processes of the agent may be left");
         let open = (!self.pipes_closed && self.left_behind.is_empty())

@@ -14,7 +14,7 @@ pub fn own_program() -> PathBuf {
 }
 
 /// Raises the limit on open files as far as it goes; an error with that limit where it is too low to run anything.
-pub(crate) fn enough_files() -> Result<(), u64> {
+pub fn enough_files() -> Result<(), u64> {
     match super::spawn::raise_open_files() {
         limit @ ..FEWEST_FILES => Err(limit),
         _ => Ok(()),
@@ -30,14 +30,14 @@ pub fn forbid_inspection() {
 }
 
 /// True when this program is in the foreground of a terminal, so that a person can press Ctrl-Z.
-pub(crate) fn is_foreground() -> bool {
+pub fn is_foreground() -> bool {
     let group = rustix::process::getpgrp();
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     streams.iter().any(|stream| rustix::termios::tcgetpgrp(stream).is_ok_and(|foreground| foreground == group))
 }
 
 /// Halts this process until the shell lets it go on. The caller has halted its agents before.
-pub(crate) fn suspend_self() {
+pub fn suspend_self() {
     guardian::add(Duty::Sleep);
     // STOP and not TSTP: this program handles TSTP, so that it would come back here.
     let _ = kill_process(getpid(), Signal::STOP);
@@ -65,7 +65,7 @@ const ENDING: &[(i32, &str)] = &[
 ];
 
 /// The numbers of all Unix signals that end a program, beside SIGINT, SIGTERM and SIGHUP.
-pub(crate) fn ending_signals() -> Vec<i32> {
+pub fn ending_signals() -> Vec<i32> {
     let named = ENDING.iter().map(|(number, _)| *number);
     #[cfg(target_os = "linux")]
     let named = named.chain(libc::SIGRTMIN()..=libc::SIGRTMAX());
@@ -73,7 +73,7 @@ pub(crate) fn ending_signals() -> Vec<i32> {
 }
 
 /// The name of one of them.
-pub(crate) fn signal_name(number: i32) -> String {
+pub fn signal_name(number: i32) -> String {
     let named = ENDING.iter().find(|(one, _)| *one == number);
     named.map_or_else(|| format!("Unix signal {number}"), |(_, name)| (*name).to_owned())
 }
@@ -85,7 +85,7 @@ fn usual() -> Vec<i32> {
 
 /// True for a Unix signal that whoever started ralph wants ignored, as `nohup` does.
 #[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
-pub(crate) fn ignores(number: i32) -> bool {
+pub fn ignores(number: i32) -> bool {
     // SAFETY: it only asks; all zeros is a valid value to be written over.
     let now = unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
@@ -100,7 +100,7 @@ static HANDLERS: Mutex<Option<Vec<(i32, libc::sigaction)>>> = Mutex::new(None);
 
 /// Lets the usual Unix signals end this process again, but for ignored ones: nothing is left that would need care.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
-pub(crate) fn restore_signals() {
+pub fn restore_signals() {
     let before = usual().into_iter().map(|number| {
         // SAFETY: plain C calls with valid arguments; all zeros is the default action with no flags and an empty mask.
         unsafe {
@@ -116,7 +116,7 @@ pub(crate) fn restore_signals() {
 
 /// Cares about them again, when another run begins in the same process. The runtime installs its handlers only once.
 #[expect(unsafe_code, reason = "a handler can only be put back by a C call")]
-pub(crate) fn take_signals() {
+pub fn take_signals() {
     let handlers = HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).take();
     for (number, before) in handlers.into_iter().flatten() {
         // SAFETY: a plain C call; the handler was installed before in this very process.
@@ -128,7 +128,7 @@ pub(crate) fn take_signals() {
 
 /// Ends this process by a Unix signal, so that the shell sees a true death by it.
 #[expect(unsafe_code, reason = "the default action of a signal can only be restored by a C call")]
-pub(crate) fn die_by(number: i32) -> ! {
+pub fn die_by(number: i32) -> ! {
     // SAFETY: plain C calls with valid arguments; no handler of ours runs between them.
     unsafe {
         libc::signal(number, libc::SIG_DFL);

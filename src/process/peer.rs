@@ -12,7 +12,7 @@ pub fn peer(stream: &UnixStream) -> io::Result<(u32, i32)> {
 mod system {
     use super::{UnixStream, io};
 
-    pub fn peer(stream: &UnixStream) -> io::Result<(u32, i32)> {
+    pub(super) fn peer(stream: &UnixStream) -> io::Result<(u32, i32)> {
         let credentials = rustix::net::sockopt::socket_peercred(stream)?;
         Ok((credentials.uid.as_raw(), credentials.pid.as_raw_nonzero().get()))
     }
@@ -47,7 +47,7 @@ mod system {
 mod system {
     use super::{UnixStream, io};
 
-    pub fn peer(_stream: &UnixStream) -> io::Result<(u32, i32)> {
+    pub(crate) fn peer(_stream: &UnixStream) -> io::Result<(u32, i32)> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

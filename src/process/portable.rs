@@ -111,7 +111,7 @@ pub(super) fn signal(process: Identity, signal: Signal) {
 pub(super) struct ExitWatch(oneshot::Receiver<()>);
 
 impl ExitWatch {
-    pub fn new(pid: Pid) -> io::Result<Self> {
+    pub(crate) fn new(pid: Pid) -> io::Result<Self> {
         let (ended, receiver) = oneshot::channel();
         std::thread::Builder::new().name("exit-watch".into()).stack_size(64 * 1024).spawn(move || {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -121,7 +121,7 @@ impl ExitWatch {
         Ok(Self(receiver))
     }
 
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.0).poll(context).map(drop)
     }
 }

@@ -46,22 +46,21 @@ pub(super) fn open(size: Size, stdin: &Stdin) -> io::Result<(OwnedFd, OwnedFd)> 
 }
 
 impl Terminal {
-    pub fn new(ours: Arc<AsyncFd<OwnedFd>>) -> Self {
+    pub(crate) fn new(ours: Arc<AsyncFd<OwnedFd>>) -> Self {
         Self(ours)
     }
 
-    /// Types these bytes.
-    pub fn sink(&self, bytes: Arc<[u8]>) -> Sink {
+    pub(crate) fn sink(&self, bytes: Arc<[u8]>) -> Sink {
         Sink::new(Arc::clone(&self.0), bytes)
     }
 
     /// The system tells the agent by SIGWINCH.
-    pub fn resize(&self, size: Size) -> io::Result<()> {
+    pub(crate) fn resize(&self, size: Size) -> io::Result<()> {
         Ok(termios::tcsetwinsize(self.0.get_ref(), winsize(size))?)
     }
 
     /// The group that has the terminal: with job control not that of the agent itself.
-    pub fn foreground(&self) -> Option<Pid> {
+    pub(crate) fn foreground(&self) -> Option<Pid> {
         termios::tcgetpgrp(self.0.get_ref()).ok()
     }
 }
@@ -83,14 +82,14 @@ pub(super) struct Typist {
 
 impl Typist {
     /// None when there is nothing to type.
-    pub fn new(terminal: Terminal, bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn new(terminal: Terminal, bytes: &[u8]) -> Option<Self> {
         let (last, rest) = bytes.split_last()?;
         let sleep = Box::pin(tokio::time::sleep_until(Instant::now()));
         Some(Self { sink: Sink::new(terminal.0.clone(), rest.into()), last: *last, terminal, sleep, empty: 0 })
     }
 
     /// Ready when all is typed and read, and the end of file is sent if the agent can understand it.
-    pub fn poll_type(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_type(&mut self, context: &mut Context<'_>) -> Poll<()> {
         ready!(self.sink.poll_write(context));
         loop {
             ready!(self.sleep.as_mut().poll(context));

@@ -31,8 +31,10 @@ pub(super) struct Spawned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// The root of a tree: it carries the mark, joins the control group behind this descriptor, and dies with us.
-    Agent { mark: Mark, group: Option<RawFd> },
-    /// It sees our end.
+    Agent {
+        mark: Mark,
+        group: Option<RawFd>,
+    },
     Guardian,
 }
 

@@ -18,7 +18,7 @@ pub enum StartError {
     /// The file is there, but may not be executed.
     #[error("`{}` is not executable", path.display())]
     NotExecutable {
-        /// Which file.
+        /// Which directory.
         path: PathBuf,
     },
     /// The file is no program for this machine.
@@ -38,7 +38,7 @@ pub enum StartError {
     /// The working directory does not exist, or is no directory.
     #[error("the working directory `{}` is gone", path.display())]
     CwdGone {
-        /// Which directory.
+        /// Which file.
         path: PathBuf,
     },
     /// The system allows no more processes.

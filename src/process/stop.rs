@@ -29,24 +29,31 @@ pub(super) fn next_settle_look(now: Duration, until: Duration, drain: Duration) 
 /// Where a process is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The clocks watch it.
     Running,
     /// The signal of this step of the ladder is sent; at `until` comes the next.
-    Asking { step: usize, until: Duration },
+    Asking {
+        step: usize,
+        until: Duration,
+    },
     /// The process itself has ended; its output may be open until then, and its children may end by themselves. When
     /// the output has ended before, it is looked at `next` whether they have.
-    Draining { until: Duration, next: Duration },
+    Draining {
+        until: Duration,
+        next: Duration,
+    },
     /// All that is left is killed, again and again.
     Sweeping(Sweep),
     /// Nothing lives any more; the rest of the output is read.
-    Closing { until: Duration },
+    Closing {
+        until: Duration,
+    },
     /// The end was handed out.
     Over,
 }
 
 impl Phase {
     /// When this phase has to be looked at again; none while the clocks decide.
-    pub const fn deadline(&self) -> Option<Duration> {
+    pub(crate) const fn deadline(&self) -> Option<Duration> {
         match self {
             Self::Running | Self::Over => None,
             Self::Asking { until, .. } | Self::Draining { until, .. } | Self::Closing { until } => Some(*until),
@@ -55,12 +62,11 @@ impl Phase {
     }
 
     /// True before anything was done to stop it, or while it may still react.
-    pub const fn is_patient(&self) -> bool {
+    pub(crate) const fn is_patient(&self) -> bool {
         matches!(self, Self::Running | Self::Asking { .. } | Self::Draining { .. })
     }
 }
 
-/// A sweep under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sweep {
     next: Duration,
@@ -73,9 +79,7 @@ pub(super) struct Sweep {
 /// What a look during a sweep found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Something lives.
     Alive,
-    /// Nothing does.
     Clean,
     /// The process table cannot be read.
     Unknown,
@@ -84,9 +88,7 @@ pub(super) enum Look {
 /// What follows from a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Look again.
     Again(Sweep),
-    /// Nothing is left.
     Done,
     /// Something is left and cannot be ended.
     GiveUp,
@@ -94,22 +96,22 @@ pub(super) enum Next {
 
 impl Sweep {
     /// The first look is due at once.
-    pub fn start(now: Duration) -> Self {
+    pub(super) fn start(now: Duration) -> Self {
         Self { next: now, until: now + SWEEP, pause: FIRST_LOOK, clean: 0, looks: 0 }
     }
 
     /// True when killing them one by one has not ended them: they may fork and exit faster.
-    pub const fn is_stubborn(&self) -> bool {
+    pub(crate) const fn is_stubborn(&self) -> bool {
         self.looks >= STUBBORN
     }
 
     /// Brings the next look forward, because something has changed.
-    pub fn hurry(&mut self, at: Duration) {
+    pub(crate) fn hurry(&mut self, at: Duration) {
         self.next = self.next.min(at);
     }
 
     /// Two clean looks are wanted: a table that is read while processes fork can miss one.
-    pub fn looked(mut self, now: Duration, look: Look) -> Next {
+    pub(crate) fn looked(mut self, now: Duration, look: Look) -> Next {
         self.looks += 1;
         match look {
             Look::Clean if self.clean == 1 => return Next::Done,

@@ -10,7 +10,6 @@ use super::{MARK, RUN_ID, Stray};
 pub struct StrayOfRun {
     /// The run it belongs to.
     pub run: String,
-    /// The process.
     pub stray: Stray,
 }
 

@@ -28,12 +28,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub fn new(descriptor: impl Into<Arc<AsyncFd<OwnedFd>>>, drained: Drained) -> Self {
+    pub(crate) fn new(descriptor: impl Into<Arc<AsyncFd<OwnedFd>>>, drained: Drained) -> Self {
         Self { descriptor: descriptor.into(), drained }
     }
 
     /// Ready with the number of bytes read; zero is the end.
-    pub fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<usize> {
+    pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<usize> {
         loop {
             let Ok(mut guard) = ready!(self.descriptor.poll_read_ready(context)) else { return Poll::Ready(0) };
             match rustix::io::read(self.descriptor.get_ref(), &mut *buffer) {
@@ -52,7 +52,7 @@ impl Source {
     }
 
     /// Reads what is there, without waiting and without asking the reactor.
-    pub fn read_now(&self, buffer: &mut [u8]) -> Option<usize> {
+    pub(crate) fn read_now(&self, buffer: &mut [u8]) -> Option<usize> {
         loop {
             match rustix::io::read(self.descriptor.get_ref(), &mut *buffer) {
                 Ok(count) => return Some(count),
@@ -73,17 +73,17 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    pub fn new(descriptor: impl Into<Arc<AsyncFd<OwnedFd>>>, bytes: Arc<[u8]>) -> Self {
+    pub(crate) fn new(descriptor: impl Into<Arc<AsyncFd<OwnedFd>>>, bytes: Arc<[u8]>) -> Self {
         Self { descriptor: descriptor.into(), bytes, written: 0 }
     }
 
     /// What is still to be written.
-    pub fn rest(&self) -> &[u8] {
+    pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes[self.written..]
     }
 
     /// Ready when all is written, or when nobody will read the rest: that is the agent's right, not an error.
-    pub fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.written < self.bytes.len() {
             let Ok(mut guard) = ready!(self.descriptor.poll_write_ready(context)) else { return Poll::Ready(()) };
             match rustix::io::write(self.descriptor.get_ref(), &self.bytes[self.written..]) {

@@ -192,7 +192,7 @@ impl Process {
     }
 
     /// Gives it another time in all, counted from its start.
-    pub fn allow(&mut self, total: Option<Duration>) {
+    pub(crate) fn allow(&mut self, total: Option<Duration>) {
         self.watch.allow(total);
     }
 
@@ -218,7 +218,7 @@ impl Process {
     }
 
     /// Types keys into its terminal, if it takes keys. Without a terminal nothing happens.
-    pub fn press(&mut self, keys: &[u8]) {
+    pub(crate) fn press(&mut self, keys: &[u8]) {
         let now = self.stopwatch.look();
         self.watch.touched(now);
         self.ends.press(keys);

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::platform;
 
-/// One process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub pid: i32,
@@ -36,11 +35,11 @@ pub(super) struct Table {
 
 impl Table {
     /// Reads every process that this user may see. An empty table is an error: what is not seen would not be stopped.
-    pub fn read() -> io::Result<Self> {
+    pub(crate) fn read() -> io::Result<Self> {
         Ok(Self::new(platform::read()?))
     }
 
-    pub fn new(entries: Vec<Entry>) -> Self {
+    pub(crate) fn new(entries: Vec<Entry>) -> Self {
         let mut table = Self { entries, ..Self::default() };
         for (index, entry) in table.entries.iter().enumerate() {
             table.numbers.insert(entry.pid, index);
@@ -53,20 +52,20 @@ impl Table {
         table
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter()
     }
 
-    pub fn get(&self, pid: i32) -> Option<&Entry> {
+    pub(crate) fn get(&self, pid: i32) -> Option<&Entry> {
         self.numbers.get(&pid).map(|index| &self.entries[*index])
     }
 
-    pub fn children(&self, pid: i32) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn children(&self, pid: i32) -> impl Iterator<Item = &Entry> {
         self.children.get(&pid).into_iter().flatten().map(|index| &self.entries[*index])
     }
 
     /// Those whose group or session has this number.
-    pub fn led_by(&self, leader: i32) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn led_by(&self, leader: i32) -> impl Iterator<Item = &Entry> {
         self.led.get(&leader).into_iter().flatten().map(|index| &self.entries[*index])
     }
 }

@@ -16,7 +16,6 @@ use super::mark::{Carried, Mark};
 use super::table::{self, Entry, Table};
 use super::{Stray, exit, platform, registry};
 
-/// One agent's tree.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Identity,
@@ -45,7 +44,7 @@ impl From<&Entry> for Identity {
 
 impl Tree {
     /// The tree of a child that was just started and is not yet reaped.
-    pub fn new(root: Pid, mark: Mark, group: Option<Group>) -> Self {
+    pub(crate) fn new(root: Pid, mark: Mark, group: Option<Group>) -> Self {
         let pid = root.as_raw_nonzero().get();
         let started = table::entry(pid).map_or(0, |entry| entry.started);
         let root = Identity { pid, started };
@@ -55,12 +54,12 @@ impl Tree {
         Self { root, mark, group, known, strangers, unmarked }
     }
 
-    pub const fn root(&self) -> Identity {
+    pub(crate) const fn root(&self) -> Identity {
         self.root
     }
 
     /// Ends the care for a tree whose root is reaped.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         registry::remove_tree(self.mark);
         self.forget();
         if let Some(group) = &self.group {
@@ -69,7 +68,7 @@ impl Tree {
     }
 
     /// The same for one whose members may go on.
-    pub fn leave(&self) {
+    pub(crate) fn leave(&self) {
         registry::leave_tree(self.mark);
         self.forget();
     }
@@ -85,7 +84,7 @@ impl Tree {
     }
 
     /// All members now, dead ones too.
-    pub fn members(&mut self) -> io::Result<Vec<Entry>> {
+    pub(crate) fn members(&mut self) -> io::Result<Vec<Entry>> {
         let group = self.group.as_ref().map(Group::members).unwrap_or_default();
         let table = {
             let spawned = registry::spawned();
@@ -133,7 +132,7 @@ impl Tree {
     }
 
     /// Sends a signal to the group of the root. Right only before the root is reaped.
-    pub fn signal_group(&self, signal: Signal) {
+    pub(crate) fn signal_group(&self, signal: Signal) {
         if let Some(group) = Pid::from_raw(self.root.pid) {
             // An empty group is no failure: nobody is left to be told.
             let _ = rustix::process::kill_process_group(group, signal);
@@ -141,7 +140,7 @@ impl Tree {
     }
 
     /// Kills what can be killed without looking: the group of the root, and all of its control group at once.
-    pub fn kill_groups(&self) {
+    pub(crate) fn kill_groups(&self) {
         self.signal_group(Signal::KILL);
         if let Some(group) = &self.group {
             group.kill();
@@ -149,7 +148,7 @@ impl Tree {
     }
 
     /// Kills and reaps what is there now.
-    pub fn sweep(&mut self, exited: Exited) -> io::Result<Swept> {
+    pub(crate) fn sweep(&mut self, exited: Exited) -> io::Result<Swept> {
         let mut members = self.members()?;
         if exited == Exited::Keep {
             // The dead root keeps its number and its exit status until all is over.
@@ -161,7 +160,7 @@ impl Tree {
 
     /// Kills members that fork and exit faster than they can be killed one by one: their process group is hit as a whole,
     /// and they are looked for without a pause.
-    pub fn chase(&mut self) {
+    pub(crate) fn chase(&mut self) {
         let own = rustix::process::getpgrp();
         let mut before = Vec::new();
         for _ in 0..CHASE {
@@ -181,13 +180,13 @@ impl Tree {
     }
 
     /// Processor time of all members.
-    pub fn used(&mut self) -> io::Result<Duration> {
+    pub(crate) fn used(&mut self) -> io::Result<Duration> {
         Ok(self.members()?.iter().map(|entry| entry.used).sum())
     }
 
     /// Looks who is there, so that they are known when they lose their parents; and reaps orphans that have died: an
     /// agent that runs for hours may leave thousands.
-    pub fn learn(&mut self) {
+    pub(crate) fn learn(&mut self) {
         // What cannot be seen now can be seen next time.
         let Ok(members) = self.members() else { return };
         let own = registry::adopter();
@@ -211,12 +210,9 @@ pub(super) enum Exited {
     Reap,
 }
 
-/// What a sweep found.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
-    /// Killed just now.
     pub alive: Vec<Entry>,
-    /// Dead, and gone now.
     pub reaped: Vec<Entry>,
 }
 

@@ -29,7 +29,6 @@ pub(super) struct Anchors {
 #[derive(Debug)]
 struct Group {
     search: Search,
-    /// For each pattern.
     owners: Vec<Owners>,
 }
 

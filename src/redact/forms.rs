@@ -150,7 +150,6 @@ const fn is_plain(character: char) -> bool {
 }
 
 enum Step {
-    /// So many bytes.
     Over(usize),
     No,
     Unknown,

@@ -3,20 +3,17 @@
 
 use super::tokens::{End, Fit};
 
-/// How a header begins.
-pub const BEGIN: &[u8] = b"-----BEGIN ";
-/// How a footer begins.
+pub(crate) const BEGIN: &[u8] = b"-----BEGIN ";
 const FOOTER: &[u8] = b"-----END ";
 const DASHES: &[u8] = b"-----";
 /// The longest name between the dashes.
 const LONGEST_NAME: usize = 60;
 /// Shorter runs of letters are words, unless the footer follows them.
 const SHORTEST_LINE: usize = 16;
-/// No key is longer.
 const LONGEST: usize = 32 * 1024;
 
 /// Whether the header that begins at `start` is one of a private key.
-pub fn header(input: &[u8], start: usize, end: End) -> Fit {
+pub(crate) fn header(input: &[u8], start: usize, end: End) -> Fit {
     let name = &input[start + BEGIN.len()..];
     let length = name.iter().take(LONGEST_NAME).take_while(|&&byte| is_name(byte)).count();
     let rest = &name[length..];
@@ -34,7 +31,7 @@ const fn is_name(byte: u8) -> bool {
 
 /// The body of a key whose header has been seen.
 #[derive(Clone, Debug, Default)]
-pub struct Body {
+pub(crate) struct Body {
     seen: usize,
 }
 
@@ -51,7 +48,7 @@ enum Next {
 impl Body {
     /// How much of the input belongs to the key, and whether it ends there. What is not skipped and not over needs more
     /// input to tell.
-    pub fn skip(&mut self, input: &[u8], end: End) -> (usize, bool) {
+    pub(crate) fn skip(&mut self, input: &[u8], end: End) -> (usize, bool) {
         let mut at = 0;
         while at < input.len() {
             match next(&input[at..], end) {

@@ -68,7 +68,7 @@ fn learned() -> MutexGuard<'static, Learned> {
 }
 
 /// Values that the configuration hands to a child: from now on they are secret, but for plain words.
-pub fn learn(values: impl IntoIterator<Item = (String, String)>) {
+pub(crate) fn learn(values: impl IntoIterator<Item = (String, String)>) {
     let mut learned = learned();
     for value in values {
         if !learned.values.contains(&value) {
@@ -80,7 +80,7 @@ pub fn learn(values: impl IntoIterator<Item = (String, String)>) {
 
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// Variables of ralph's own environment: most of them are public.
     Environment,
     /// The user's configuration: nobody writes what is public there, but for plain words.
@@ -94,12 +94,12 @@ impl Redactor {
     }
 
     /// Hides the secrets among these values, and everything that looks like a token.
-    pub fn with(values: impl IntoIterator<Item = (Source, String, String)>) -> Self {
+    pub(crate) fn with(values: impl IntoIterator<Item = (Source, String, String)>) -> Self {
         Self(Some(Arc::new(Known::new(values))))
     }
 
     /// Hides what is secret in ralph's own environment, and in what it has read in its configuration.
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         let mut learned = learned();
         if let Some(made) = &learned.redactor {
             return made.clone();
@@ -127,14 +127,14 @@ impl Redactor {
     }
 
     /// Takes the secrets out of a text.
-    pub fn clean(&self, text: &mut String) {
+    pub(crate) fn clean(&self, text: &mut String) {
         if let Some(clean) = self.text(text) {
             *text = clean;
         }
     }
 
     /// Takes the secrets out of all strings of a JSON value, keys included.
-    pub fn clean_value(&self, value: &mut serde_json::Value) {
+    pub(crate) fn clean_value(&self, value: &mut serde_json::Value) {
         match value {
             serde_json::Value::String(text) => self.clean(text),
             serde_json::Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
@@ -144,7 +144,7 @@ impl Redactor {
     }
 
     /// The same for an object.
-    pub fn clean_object(&self, object: &mut crate::event::Object) {
+    pub(crate) fn clean_object(&self, object: &mut crate::event::Object) {
         if object.keys().any(|key| self.text(key).is_some()) {
             *object = std::mem::take(object)
                 .into_iter()
@@ -152,20 +152,6 @@ impl Redactor {
                 .collect();
         }
         object.values_mut().for_each(|value| self.clean_value(value));
-    }
-
-    /// Puts the values of variables back where they were taken out. The rest stays as it is.
-    pub fn restore(&self, text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
-        let mut restored = text.to_owned();
-        for name in self.0.iter().flat_map(|known| known.forms.iter().map(|form| &form.name)) {
-            let word = word(name);
-            if restored.contains(&word)
-                && let Some(value) = variable(name)
-            {
-                restored = restored.replace(&word, &value);
-            }
-        }
-        restored
     }
 }
 

@@ -53,7 +53,7 @@ impl Streaming {
     }
 
     /// True while something is held back, or left out.
-    pub fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         !self.held.is_empty() || self.key.is_some() || self.token.is_some()
     }
 

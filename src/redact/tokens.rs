@@ -19,7 +19,6 @@ const NARROWEST: usize = 40;
 
 type Machine = DFA<Vec<u32>>;
 
-/// One kind of token.
 #[derive(Debug)]
 pub(super) struct Token {
     pub(super) name: &'static str,
@@ -36,7 +35,6 @@ pub(super) struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     No,
-    /// Up to this place.
     To(usize),
     /// More input is needed to tell.
     Unknown,

@@ -19,7 +19,6 @@ pub(super) enum Silence {
     IsFailure,
     /// A program for a person does not end by itself.
     EndsTurn,
-    /// And so it was.
     EndedTurn,
 }
 

@@ -16,16 +16,13 @@ const WINDOW: Duration = Duration::from_secs(3600);
 /// Tokens and money, as far as anybody says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Spent {
-    /// Tokens.
+pub(crate) struct Spent {
     pub tokens: u64,
-    /// Money.
     pub usd: f64,
     /// Iterations whose tokens are unknown.
     pub uncounted: u32,
     /// Iterations whose cost is unknown.
     pub unpriced: u32,
-    /// Iterations in all.
     pub iterations: u32,
     /// Some of the money is the agent's word.
     pub reported: bool,
@@ -35,7 +32,7 @@ pub struct Spent {
 
 impl Spent {
     /// What one iteration spent.
-    pub fn of(usage: &Usage, cost: Option<Cost>) -> Self {
+    pub(crate) fn of(usage: &Usage, cost: Option<Cost>) -> Self {
         let tokens = usage.total_or_sum();
         Self {
             tokens: tokens.unwrap_or(0),
@@ -48,9 +45,8 @@ impl Spent {
         }
     }
 
-    /// Both together.
     #[must_use]
-    pub fn and(self, more: Self) -> Self {
+    pub(crate) fn and(self, more: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(more.tokens),
             usd: self.usd + more.usd,
@@ -63,7 +59,7 @@ impl Spent {
     }
 
     /// The money and how it is known; `None` when it is unknown.
-    pub const fn cost(&self) -> Option<Cost> {
+    pub(crate) const fn cost(&self) -> Option<Cost> {
         let source = match (self.reported, self.computed) {
             (false, false) => return None,
             (true, false) => CostSource::Reported,
@@ -74,7 +70,7 @@ impl Spent {
     }
 
     /// The limit that is reached, in words.
-    pub fn over(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
+    pub(crate) fn over(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
         if let Some(most) = max_tokens.filter(|&most| self.tokens >= most) {
             return Some(format!("the limit of {} is reached ({} spent)", plural(most, "token"), self.tokens));
         }
@@ -83,7 +79,7 @@ impl Spent {
     }
 
     /// What the next iteration may add beyond a limit, by the average so far, in words.
-    pub fn expected_overshoot(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
+    pub(crate) fn expected_overshoot(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
         let counted = u64::from(self.iterations - self.uncounted.min(self.iterations));
         if let Some(most) = max_tokens
             && let Some(average) = self.tokens.checked_div(counted)
@@ -116,7 +112,6 @@ pub struct Pricing(pub BTreeMap<String, Price>);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens sent.
     pub input: f64,
     /// Tokens written by the model.
     pub output: f64,
@@ -130,7 +125,7 @@ pub struct Price {
 
 impl Pricing {
     /// What this usage cost: as reported, or computed from the list.
-    pub fn cost(&self, usage: &Usage) -> Option<Cost> {
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<Cost> {
         if let Some(usd) = usage.cost_usd {
             return Some(Cost { usd, source: CostSource::Reported });
         }
@@ -160,17 +155,16 @@ impl Pricing {
 /// The starts of agents in the last hour, by the wall clock, so that a resumed run still knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Calls(VecDeque<Timestamp>);
+pub(crate) struct Calls(VecDeque<Timestamp>);
 
 impl Calls {
-    /// Adds a start.
-    pub fn add(&mut self, now: Timestamp) {
+    pub(crate) fn add(&mut self, now: Timestamp) {
         self.0.retain(|&call| age(call, now) < WINDOW);
         self.0.push_back(now);
     }
 
     /// How long to wait before the next one.
-    pub fn wait(&mut self, most: u32, now: Timestamp) -> Duration {
+    pub(crate) fn wait(&mut self, most: u32, now: Timestamp) -> Duration {
         self.0.retain(|&call| age(call, now) < WINDOW);
         let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
         match self.0.len().checked_sub(most) {

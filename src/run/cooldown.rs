@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Who is out, by their place in the workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Cooldown(BTreeMap<usize, Out>);
+pub(crate) struct Cooldown(BTreeMap<usize, Out>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -22,17 +22,17 @@ enum Out {
 
 impl Cooldown {
     /// Cannot be used until then.
-    pub fn limited(&mut self, worker: usize, until: Timestamp) {
+    pub(crate) fn limited(&mut self, worker: usize, until: Timestamp) {
         self.0.insert(worker, Out::Until(until));
     }
 
     /// Cannot be used any more.
-    pub fn locked_out(&mut self, worker: usize) {
+    pub(crate) fn locked_out(&mut self, worker: usize) {
         self.0.insert(worker, Out::Forever);
     }
 
     /// The first that can be used.
-    pub fn first(&self, order: impl IntoIterator<Item = usize>, now: Timestamp) -> Option<usize> {
+    pub(crate) fn first(&self, order: impl IntoIterator<Item = usize>, now: Timestamp) -> Option<usize> {
         order.into_iter().find(|worker| match self.0.get(worker) {
             None => true,
             Some(Out::Until(until)) => *until <= now,
@@ -41,7 +41,7 @@ impl Cooldown {
     }
 
     /// How long until one of them can be used again; `None` when none ever will.
-    pub fn wait(&self, order: impl IntoIterator<Item = usize>, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn wait(&self, order: impl IntoIterator<Item = usize>, now: Timestamp) -> Option<Duration> {
         let times = order.into_iter().filter_map(|worker| match self.0.get(&worker) {
             None => Some(now),
             Some(Out::Until(until)) => Some(*until),

@@ -25,12 +25,9 @@ use crate::plural::plural;
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
 
-/// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
-    /// How.
+pub(crate) struct Finished {
     pub outcome: Outcome,
-    /// Why.
     pub reason: String,
     /// The Unix signal that ended it.
     pub interrupt: Option<Interrupt>,
@@ -38,7 +35,7 @@ pub struct Finished {
 
 /// Runs until a verdict. The recorder's journal is already open; nothing was shown yet. `memory` is empty, or that of the
 /// run that goes on.
-pub async fn run(
+pub(crate) async fn run(
     plan: &Plan,
     directory: &RunDirectory,
     recorder: &mut Recorder,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Spent;
 use super::report::gave_up;
-pub use super::report::{Failure, Progress, Report, Verification};
+pub(crate) use super::report::{Failure, Progress, Report, Verification};
 use crate::event::FailureClass;
 use crate::journal::Outcome;
 use crate::plural::plural;
@@ -29,7 +29,7 @@ const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such wait.
 const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(10);
 /// From so many rejected claims in a row on, the reason says to look at the checks.
-pub const LOUD_CLAIMS: u32 = 3;
+pub(crate) const LOUD_CLAIMS: u32 = 3;
 /// How many iterations in a row with denials and without progress end a run.
 const MOST_DENIED: u32 = 2;
 
@@ -38,8 +38,7 @@ const GOES_ON: &str = "";
 
 /// What the user allows.
 #[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    /// The most iterations.
+pub(crate) struct Policy {
     pub max_iterations: u32,
     /// The most time; `None` for as long as it takes.
     pub max_time: Option<Duration>,
@@ -51,9 +50,7 @@ pub struct Policy {
     pub min_iterations: u32,
     /// How many claims in a row make a completion.
     pub confirmations: u32,
-    /// The most tokens.
     pub max_tokens: Option<u64>,
-    /// The most money.
     pub max_cost_usd: Option<f64>,
     /// How many iterations in a row without progress end the run; 0 for any number.
     pub no_progress: u32,
@@ -81,7 +78,6 @@ impl Default for Policy {
 /// What becomes of a run whose agent is not permitted something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permission {
-    /// It goes on.
     Continue,
     /// It stops at the first denial.
     Halt,
@@ -93,7 +89,7 @@ pub enum Permission {
 /// Where the run stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct State {
+pub(crate) struct State {
     /// Iterations that count.
     pub iterations: u32,
     /// Agent failures in a row.
@@ -114,31 +110,25 @@ pub struct State {
     pub still: u32,
     /// Iterations in a row that were denied something and moved nothing.
     pub denied: u32,
-    /// What was spent.
     pub spent: Spent,
 }
 
-/// What happens next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// The next iteration, after a wait.
     Again {
         /// How long to wait before it.
         after: Duration,
-        /// Why.
         reason: String,
     },
-    /// The run is over.
     Finish {
-        /// How.
         outcome: Outcome,
-        /// Why.
         reason: String,
     },
 }
 
 /// Decides. `elapsed` is the time since the run began.
-pub fn decide(policy: &Policy, before: State, report: &Report, elapsed: Duration) -> (State, Verdict) {
+pub(crate) fn decide(policy: &Policy, before: State, report: &Report, elapsed: Duration) -> (State, Verdict) {
     let (mut state, verdict) = judge(policy, before, report);
     state.spent = before.spent.and(report.spent);
     let counted = state.iterations > before.iterations;

@@ -4,7 +4,7 @@ use crate::error::{UserError, io_reason};
 use crate::process::StartError;
 
 /// The message for a person.
-pub fn start_error(error: &StartError) -> UserError {
+pub(crate) fn start_error(error: &StartError) -> UserError {
     let message = error.to_string();
     match error {
         StartError::NotFound { program, nearest } => {

@@ -31,8 +31,7 @@ const AT_LEAST: Duration = Duration::from_secs(2);
 /// How much is given at once.
 const CHUNK: usize = 64 * 1024;
 
-/// A running command.
-pub struct Filter {
+pub(crate) struct Filter {
     name: String,
     role: Role,
     process: Process,
@@ -49,7 +48,6 @@ pub struct Filter {
     added: usize,
     /// The agent's last line has no end, and the command needs one.
     unended: bool,
-    /// When patience ends.
     deadline: Instant,
     /// When the time of the run ends.
     until: Option<Instant>,
@@ -84,40 +82,36 @@ enum Role {
 
 /// A display: what to run, and what it reads before the agent's output.
 #[derive(Debug)]
-pub struct Display {
-    /// What to run.
+pub(crate) struct Display {
     pub invocation: Invocation,
-    /// What it reads first.
     pub state: Vec<u8>,
 }
 
 /// What the command did.
 #[derive(Debug)]
-pub enum Did {
-    /// It printed RTF1.
+pub(crate) enum Did {
     Printed(Vec<u8>),
     /// A display has text for people.
     Shown(String),
     /// It says something to a person, or something is wrong with it.
     Event(Event),
-    /// It took some bytes.
     Took,
 }
 
 impl Filter {
     /// Sees whether the command can be started, without starting it.
-    pub fn check(argv: &[String], workspace: &Path) -> Result<(), UserError> {
+    pub(crate) fn check(argv: &[String], workspace: &Path) -> Result<(), UserError> {
         let invocation = invocation(argv, workspace)?;
         process::check(&invocation).map(|_| ()).map_err(|error| of_the_command(&error))
     }
 
     /// Starts the command in the workspace; it will be given what is written to `raw`.
-    pub fn start(argv: &[String], workspace: &Path, raw: &Path) -> Result<Self, UserError> {
+    pub(crate) fn start(argv: &[String], workspace: &Path, raw: &Path) -> Result<Self, UserError> {
         Self::connect(Role::Adapter, Display { invocation: invocation(argv, workspace)?, state: Vec::new() }, raw)
     }
 
     /// Starts a display; it will be given what is written to `raw`.
-    pub fn display(display: Display, raw: &Path) -> Result<Self, UserError> {
+    pub(crate) fn display(display: Display, raw: &Path) -> Result<Self, UserError> {
         Self::connect(Role::Display, display, raw)
     }
 
@@ -157,7 +151,7 @@ impl Filter {
     }
 
     /// There are more bytes in the raw file.
-    pub fn more(&mut self, bytes: usize) {
+    pub(crate) fn more(&mut self, bytes: usize) {
         if self.given == self.available && !self.complete {
             self.deadline = Instant::now() + PATIENCE;
         }
@@ -166,7 +160,7 @@ impl Filter {
 
     /// There are these last bytes in the raw file, and there will be no more. The time of the run ends at `until`, but what
     /// the agent said must be read.
-    pub fn complete(&mut self, bytes: usize, until: Option<Instant>) {
+    pub(crate) fn complete(&mut self, bytes: usize, until: Option<Instant>) {
         self.more(bytes);
         self.until = until.map(|until| until.max(Instant::now() + AT_LEAST));
         self.complete = true;
@@ -183,17 +177,16 @@ impl Filter {
     }
 
     /// True when it has ended, or was given up.
-    pub fn is_done(filter: Option<&Self>) -> bool {
+    pub(crate) fn is_done(filter: Option<&Self>) -> bool {
         filter.is_none_or(|filter| filter.done)
     }
 
-    /// Ends it at once.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
 
     /// The next thing it does; never, when there is no command or it is done. Cancel-safe.
-    pub async fn next(filter: &mut Option<Self>) -> Did {
+    pub(crate) async fn next(filter: &mut Option<Self>) -> Did {
         match filter {
             Some(filter) if !filter.done => filter.work().await,
             _ => std::future::pending().await,

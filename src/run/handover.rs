@@ -23,7 +23,7 @@ pub(super) struct Handover {
 
 impl Handover {
     /// Hands the terminal over, if it is the agent's; `None` where there is none any more.
-    pub fn begin(screen: Screen, recorder: &Recorder) -> Option<Self> {
+    pub(crate) fn begin(screen: Screen, recorder: &Recorder) -> Option<Self> {
         if screen != Screen::Users {
             return None;
         }
@@ -33,26 +33,25 @@ impl Handover {
     }
 
     /// Shows what the agent draws.
-    pub fn show(handover: &mut Option<Self>, bytes: &[u8]) {
+    pub(crate) fn show(handover: &mut Option<Self>, bytes: &[u8]) {
         if let Some(handover) = handover {
             handover.terminal.show(bytes);
         }
     }
 
     /// True when the terminal should first take what it has.
-    pub fn is_full(handover: Option<&Self>) -> bool {
+    pub(crate) fn is_full(handover: Option<&Self>) -> bool {
         handover.is_some_and(|handover| handover.terminal.is_full())
     }
 
     /// The next keys for the agent; none for Ctrl-C, the second time. Cancel-safe; never, where nothing is handed over.
-    pub async fn next(handover: &mut Option<Self>) -> Option<Vec<u8>> {
+    pub(crate) async fn next(handover: &mut Option<Self>) -> Option<Vec<u8>> {
         let Some(handover) = handover else { return pending().await };
         let keys = handover.terminal.keys().await;
         handover.presses.see(keys, Instant::now())
     }
 }
 
-/// Counts Ctrl-C.
 #[derive(Debug, Default)]
 struct Presses {
     last: Option<Instant>,

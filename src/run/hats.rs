@@ -12,18 +12,14 @@ use crate::event::Topic;
 use crate::signals::topics::fits;
 
 /// What begins a run when nothing else is configured.
-pub const STARTING_TOPIC: &str = "task.start";
+pub(crate) const STARTING_TOPIC: &str = "task.start";
 
-/// One role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hat {
     /// How events and other hats call it.
     pub id: String,
-    /// How people call it.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// Topics it hears.
     pub triggers: Vec<String>,
     /// Topics it may publish.
     pub publishes: Vec<String>,
@@ -37,9 +33,8 @@ pub struct Hat {
     pub default_publishes: Option<String>,
 }
 
-/// All hats of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hats {
+pub(crate) struct Hats {
     /// In the order of the file.
     pub hats: Vec<Hat>,
     /// The topic that begins the run.
@@ -47,13 +42,12 @@ pub struct Hats {
 }
 
 impl Hats {
-    /// The hat of this id.
-    pub fn get(&self, id: &str) -> Option<&Hat> {
+    pub(crate) fn get(&self, id: &str) -> Option<&Hat> {
         self.hats.iter().find(|hat| hat.id == id)
     }
 
     /// Who hears a topic: those that name it, else those that hear everything.
-    pub fn hearers(&self, topic: &str) -> Vec<&Hat> {
+    pub(crate) fn hearers(&self, topic: &str) -> Vec<&Hat> {
         let by = |all: bool| -> Vec<&Hat> {
             let hears = |hat: &&Hat| hat.triggers.iter().any(|pattern| (pattern == "*") == all && fits(pattern, topic));
             self.hats.iter().filter(hears).collect()
@@ -63,7 +57,7 @@ impl Hats {
     }
 
     /// The topic that begins the run.
-    pub fn start(&self) -> &str {
+    pub(crate) fn start(&self) -> &str {
         self.starting_event.as_deref().unwrap_or(STARTING_TOPIC)
     }
 }
@@ -71,7 +65,7 @@ impl Hats {
 /// Where the hats stand: what is in their inboxes, and how often each was worn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Board {
+pub(crate) struct Board {
     inboxes: BTreeMap<String, Vec<Letter>>,
     worn: BTreeMap<String, u32>,
     next: u64,
@@ -90,17 +84,14 @@ struct Letter {
 
 /// The hat for the next iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WornHat {
-    /// Which.
+pub(crate) struct WornHat {
     pub hat: Hat,
-    /// What it was told.
     pub events: Vec<Topic>,
 }
 
 /// What publishing came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// Who hears it.
+pub(crate) struct Delivery {
     pub heard_by: Vec<String>,
     /// What the publisher should know about it.
     pub remark: Option<String>,
@@ -108,7 +99,7 @@ pub struct Delivery {
 
 impl Board {
     /// Puts an event into the inboxes. `by` is the hat that published it.
-    pub fn publish(&mut self, hats: &Hats, by: Option<&str>, event: &Topic) -> Delivery {
+    pub(crate) fn publish(&mut self, hats: &Hats, by: Option<&str>, event: &Topic) -> Delivery {
         let mut heard_by = Vec::new();
         for hat in hats.hearers(&event.topic) {
             if hat.max_activations.is_some_and(|most| self.worn.get(&hat.id).copied().unwrap_or(0) >= most) {
@@ -136,7 +127,7 @@ impl Board {
     }
 
     /// The hat to wear next, with its events taken out of its inbox. `None`: nobody has been told anything.
-    pub fn wear(&mut self, hats: &Hats) -> Option<WornHat> {
+    pub(crate) fn wear(&mut self, hats: &Hats) -> Option<WornHat> {
         let oldest = |id: &String| self.inboxes[id].first().map_or(u64::MAX, |letter| letter.number);
         let id = self.inboxes.keys().filter(|id| !self.inboxes[*id].is_empty()).min_by_key(|id| oldest(id))?.clone();
         let letters = self.inboxes.remove(&id)?;
@@ -147,26 +138,26 @@ impl Board {
     }
 
     /// The hat that was worn last, once more: it published nothing that anybody hears.
-    pub fn again(&mut self, hats: &Hats) -> Option<WornHat> {
+    pub(crate) fn again(&mut self, hats: &Hats) -> Option<WornHat> {
         let hat = hats.get(self.last.as_deref()?).filter(|hat| !self.is_exhausted(hat))?.clone();
         *self.worn.entry(hat.id.clone()).or_default() += 1;
         Some(WornHat { hat, events: Vec::new() })
     }
 
     /// True once, when a hat may be worn no more.
-    pub fn is_newly_exhausted(&mut self, hat: &Hat) -> bool {
+    pub(crate) fn is_newly_exhausted(&mut self, hat: &Hat) -> bool {
         self.is_exhausted(hat) && self.told_exhausted.insert(hat.id.clone())
     }
 
     /// True when the hat that was just worn may be worn no more.
-    pub fn is_exhausted(&self, hat: &Hat) -> bool {
+    pub(crate) fn is_exhausted(&self, hat: &Hat) -> bool {
         hat.max_activations.is_some_and(|most| self.worn.get(&hat.id).copied().unwrap_or(0) >= most)
     }
 }
 
 impl WornHat {
     /// What the prompt says about it.
-    pub fn told(&self, all: &Hats) -> String {
+    pub(crate) fn told(&self, all: &Hats) -> String {
         let Self { hat, events } = self;
         let mut text = format!("You wear the hat \"{}\".", hat.name);
         if !hat.description.is_empty() {

@@ -9,10 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the user wants with a Unix signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupt {
-    /// SIGINT, Ctrl-C.
+pub(crate) enum Interrupt {
     Int,
-    /// SIGTERM.
     Term,
     /// SIGHUP: the terminal is gone.
     Hup,
@@ -21,8 +19,7 @@ pub enum Interrupt {
 }
 
 impl Interrupt {
-    /// Its name.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Int => "SIGINT".to_owned(),
             Self::Term => "SIGTERM".to_owned(),
@@ -32,7 +29,7 @@ impl Interrupt {
     }
 
     /// Its number, for a true death by it.
-    pub const fn number(self) -> i32 {
+    pub(crate) const fn number(self) -> i32 {
         match self {
             Self::Int => libc::SIGINT,
             Self::Term => libc::SIGTERM,
@@ -44,18 +41,16 @@ impl Interrupt {
 
 /// What to do about a Unix signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Ask the agent to stop.
     Ask,
-    /// Kill it.
     Kill,
-    /// Leave at once.
     Leave,
 }
 
 impl Action {
     /// What was done, in words.
-    pub const fn done(self) -> &'static str {
+    pub(crate) const fn done(self) -> &'static str {
         match self {
             Self::Ask => "asked the agent to stop",
             Self::Kill => "killed the agent",
@@ -66,7 +61,7 @@ impl Action {
 
 /// Listens for the Unix signals of a whole run.
 #[derive(Debug)]
-pub struct Interrupts {
+pub(crate) struct Interrupts {
     int: Signal,
     term: Signal,
     hup: Option<Signal>,
@@ -79,12 +74,10 @@ pub struct Interrupts {
     first: Option<Interrupt>,
 }
 
-/// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Came {
+pub(crate) enum Came {
     /// Somebody wants the run to end.
     Interrupt(Interrupt, Action),
-    /// Ctrl-Z.
     Suspend,
     /// The terminal has another size.
     Resized,
@@ -93,8 +86,7 @@ pub enum Came {
 }
 
 impl Interrupts {
-    /// Begins to listen.
-    pub fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         process::take_signals();
         Ok(Self {
             int: signal(SignalKind::interrupt())?,
@@ -110,7 +102,7 @@ impl Interrupts {
     }
 
     /// Waits for the next one. Cancel-safe.
-    pub async fn next(&mut self) -> Came {
+    pub(crate) async fn next(&mut self) -> Came {
         let interrupt = tokio::select! {
             _ = self.int.recv() => Interrupt::Int,
             _ = self.term.recv() => Interrupt::Term,
@@ -124,7 +116,7 @@ impl Interrupts {
     }
 
     /// Ctrl-C that came as keys, not as a Unix signal.
-    pub fn pressed(&mut self) -> Came {
+    pub(crate) fn pressed(&mut self) -> Came {
         self.count(Interrupt::Int)
     }
 
@@ -140,7 +132,7 @@ impl Interrupts {
     }
 
     /// The first one that came.
-    pub const fn first(&self) -> Option<Interrupt> {
+    pub(crate) const fn first(&self) -> Option<Interrupt> {
         self.first
     }
 }

@@ -22,12 +22,10 @@ use crate::signals::promise::Rule;
 use crate::transcript::{Context, Selected};
 
 /// What an iteration needs to know.
-pub struct Iteration<'a> {
-    /// Its number.
+pub(crate) struct Iteration<'a> {
     pub number: u32,
     /// The most there will be.
     pub of: u32,
-    /// What to run.
     pub invocation: Invocation,
     /// How long it may be silent; how long it may take in all is in [`Iteration::time`].
     pub clocks: Clocks,
@@ -41,15 +39,11 @@ pub struct Iteration<'a> {
     pub context: Context,
     /// The longest line that is handed on in one part.
     pub line_cap: usize,
-    /// The completion rule.
     pub rule: &'a Rule,
     /// Where the raw bytes go.
     pub raw: PathBuf,
-    /// Where it works.
     pub workspace: &'a Path,
-    /// Who plays it.
     pub agent: &'a str,
-    /// The hat it wears.
     pub hat: Option<String>,
     /// The session it goes on with.
     pub resumes: Option<String>,
@@ -67,16 +61,14 @@ pub struct Iteration<'a> {
 
 /// Whether a status block in the agent's words means anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatusBlocks {
+pub(crate) enum StatusBlocks {
     /// Under the driver contract.
     Count,
-    /// Everywhere else.
     AreWords,
 }
 
 /// Who can speak to an iteration under way.
-pub struct Inputs<'a> {
-    /// By a Unix signal.
+pub(crate) struct Inputs<'a> {
     pub interrupts: &'a mut Interrupts,
     /// From another terminal.
     pub inbox: &'a mut Inbox,
@@ -88,14 +80,14 @@ pub struct Inputs<'a> {
 
 impl Inputs<'_> {
     /// For as long as somebody else listens.
-    pub fn lend(&mut self) -> Inputs<'_> {
+    pub(crate) fn lend(&mut self) -> Inputs<'_> {
         Inputs { interrupts: self.interrupts, inbox: self.inbox, orders: self.orders, deadline: self.deadline }
     }
 }
 
 /// How long an iteration may take: its own time, or what is left of the run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Time {
+pub(crate) struct Time {
     /// The agent's own limit.
     pub own: Option<Duration>,
     /// The limit of the run.
@@ -138,7 +130,7 @@ impl Time {
 
 /// Why a run ends in the middle of something.
 #[derive(Debug)]
-pub enum Halt {
+pub(crate) enum Halt {
     /// Something that must end the run.
     Error(UserError),
     /// The time of the run is over.
@@ -154,8 +146,7 @@ impl From<UserError> for Halt {
 }
 
 impl Iteration<'_> {
-    /// Plays it to its end.
-    pub async fn run(self, recorder: &mut Recorder, inputs: Inputs<'_>) -> Result<IterationResult, Halt> {
+    pub(crate) async fn run(self, recorder: &mut Recorder, inputs: Inputs<'_>) -> Result<IterationResult, Halt> {
         let Inputs { interrupts, inbox, orders, .. } = inputs;
         let began = tokio::time::Instant::now();
         let mut raw = recorder.raw(self.number)?;
@@ -328,7 +319,7 @@ enum Next {
 
 /// Records an order and then accepts it: whoever gave it may rely on it from here on. Events are recorded when they are
 /// published.
-pub fn record_order(received: Received, recorder: &mut Recorder) -> Result<Order, UserError> {
+pub(crate) fn record_order(received: Received, recorder: &mut Recorder) -> Result<Order, UserError> {
     if !matches!(received.order, Order::Emit { .. }) {
         recorder.fact(Fact::Control { order: received.order.clone() })?;
     }

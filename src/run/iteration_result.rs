@@ -16,10 +16,8 @@ use crate::signals::promise::Heard;
 
 /// An iteration that is over.
 #[derive(Debug)]
-pub struct IterationResult {
-    /// For the decision.
+pub(crate) struct IterationResult {
     pub report: Report,
-    /// For the journal.
     pub receipt: Receipt,
     /// How long it stood still with ralph itself.
     pub suspended: Duration,
@@ -39,7 +37,7 @@ pub struct IterationResult {
 
 impl IterationResult {
     /// True when the agent ended by itself with exit code 0, which is all that plug-in contracts ask of it.
-    pub fn ended_well(&self) -> bool {
+    pub(crate) fn ended_well(&self) -> bool {
         self.process.exit.success() && self.process.stopped.is_none()
     }
 
@@ -53,7 +51,7 @@ impl IterationResult {
     }
 
     /// Takes back a failure that the contract does not know.
-    pub fn forgive(&mut self) {
+    pub(crate) fn forgive(&mut self) {
         self.report.failure = None;
         "exit code 0".clone_into(&mut self.report.ended);
         self.receipt.class = None;

@@ -15,11 +15,11 @@ use crate::transcript::reset;
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// How an iteration ended that a person did not let finish.
-pub const STOPPED: &str = "stopped by the user";
+pub(crate) const STOPPED: &str = "stopped by the user";
 
 /// How an iteration ended, in words and as a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     /// In words, for the receipt and the next prompt.
     pub ended: String,
     /// `None`: it succeeded.
@@ -27,7 +27,7 @@ pub struct Judgement {
 }
 
 /// Judges by the dialect's terminal event where it has one, else by the exit.
-pub fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) -> Judgement {
+pub(crate) fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zoned) -> Judgement {
     let how = how_it_ended(ended);
     if let Some(trouble) = &tally.unread {
         return failed(tally, authority, ended, trouble.clone(), now);
@@ -97,7 +97,7 @@ impl super::reading::Told {
 }
 
 /// How a process ended, in words.
-pub fn how_it_ended(ended: &Ended) -> String {
+pub(crate) fn how_it_ended(ended: &Ended) -> String {
     let seconds = ended.stopped_after.as_secs();
     match ended.stopped {
         Some(StopReason::Startup) => format!("no output within {seconds} s of the start, stopped"),

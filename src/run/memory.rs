@@ -16,10 +16,9 @@ use crate::event::Usage;
 /// How many earlier states of the working directory are remembered.
 const REMEMBERED: usize = 12;
 
-/// The loop's memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Counters and budgets.
     pub state: State,
     /// What all iterations reported together.
@@ -36,7 +35,6 @@ pub struct Memory {
     pub calls: Calls,
     /// Agents that cannot be used now.
     pub cooldown: Cooldown,
-    /// The hats' events.
     pub board: Board,
     /// Orders that were given and not yet carried out.
     pub orders: Orders,
@@ -62,7 +60,7 @@ pub struct Memory {
 
 impl Memory {
     /// Remembers a state of the working directory; true when it has been so before.
-    pub fn was_here_before(&mut self, fingerprint: u64) -> bool {
+    pub(crate) fn was_here_before(&mut self, fingerprint: u64) -> bool {
         let before = self.seen.contains(&fingerprint);
         self.seen.push_back(fingerprint);
         if self.seen.len() > REMEMBERED {

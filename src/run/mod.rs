@@ -4,55 +4,55 @@
 
 mod about;
 mod assignment;
-pub mod budget;
+pub(crate) mod budget;
 mod cooldown;
 mod coordinator;
-pub mod decide;
+pub(crate) mod decide;
 mod evaluation;
 mod explain;
-pub mod filter;
+pub(crate) mod filter;
 mod handover;
-pub mod hats;
+pub(crate) mod hats;
 mod interrupt;
-pub mod iteration;
-pub mod iteration_result;
+pub(crate) mod iteration;
+pub(crate) mod iteration_result;
 mod judge;
 mod memory;
-pub mod mode;
-pub mod notify;
+pub(crate) mod mode;
+pub(crate) mod notify;
 mod observed;
 mod paths;
 mod plan;
-pub mod plugins;
-pub mod prompt;
+pub(crate) mod plugins;
+pub(crate) mod prompt;
 mod reading;
 mod recorder;
 mod report;
 mod resume;
-pub mod sessions;
-pub mod verify;
+pub(crate) mod sessions;
+pub(crate) mod verify;
 mod wait;
 
-pub use coordinator::{Finished, run};
-pub use explain::start_error;
-pub use filter::Filter;
-pub use interrupt::{Action, Came, Interrupt, Interrupts};
-pub use judge::how_it_ended;
-pub use memory::Memory;
-pub use notify::webhook::post;
-pub use plan::{Keys, LeftBehind, Plan, Room, Screen, Worker};
-pub use recorder::Recorder;
-pub use resume::memory_of;
+pub(crate) use coordinator::run;
+pub(crate) use explain::start_error;
+pub(crate) use filter::Filter;
+pub(crate) use interrupt::{Came, Interrupt, Interrupts};
+pub(crate) use judge::how_it_ended;
+pub(crate) use memory::Memory;
+pub(crate) use notify::webhook::post;
+pub(crate) use plan::{Keys, LeftBehind, Plan, Room, Screen, Worker};
+pub(crate) use recorder::Recorder;
+pub(crate) use resume::memory_of;
 
 /// The variable that tells an agent where its run takes orders; `ralph emit` uses it.
-pub const CONTROL: &str = "RALPH_CONTROL";
+pub(crate) const CONTROL: &str = "RALPH_CONTROL";
 
 use crate::error::exit_code;
 use crate::journal::Outcome;
 
 impl Outcome {
     /// The exit code that tells it. An interrupted run dies by the signal instead.
-    pub const fn exit_code(self) -> u8 {
+    pub(crate) const fn exit_code(self) -> u8 {
         match self {
             Self::Complete => exit_code::COMPLETE,
             Self::Failed => exit_code::FAILED,

@@ -15,12 +15,11 @@ const SHIPPED: [(&str, &str); 4] = [
 ];
 
 /// The variables a prompt may name. The environment is never read.
-pub const VARIABLES: [&str; 5] = ["goal", "marker", "workspace", "agent", "date"];
+pub(crate) const VARIABLES: [&str; 5] = ["goal", "marker", "workspace", "agent", "date"];
 
 /// A prompt with settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mode {
-    /// Its name.
+pub(crate) struct Mode {
     pub name: String,
     /// The user's own file, when there is one.
     pub file: Option<PathBuf>,
@@ -34,12 +33,12 @@ pub struct Mode {
 
 impl Mode {
     /// The names of all modes.
-    pub fn names() -> [&'static str; 4] {
+    pub(crate) fn names() -> [&'static str; 4] {
         SHIPPED.map(|(name, _)| name)
     }
 
     /// A mode by name: the user's own file, or the shipped one.
-    pub fn load(name: &str, workspace: &Path) -> Result<Self, UserError> {
+    pub(crate) fn load(name: &str, workspace: &Path) -> Result<Self, UserError> {
         let shipped = SHIPPED.iter().find(|(known, _)| *known == name);
         let (settings, template) = shipped.map(|(_, text)| split(text)).ok_or_else(|| {
             let known = Self::names().join(", ");
@@ -61,12 +60,12 @@ impl Mode {
     }
 
     /// The name of the shipped prompt, for people.
-    pub fn built_in(&self) -> String {
+    pub(crate) fn built_in(&self) -> String {
         format!("built-in prompt `{}`", self.name)
     }
 
     /// Where it comes from, for people.
-    pub fn origin(&self) -> String {
+    pub(crate) fn origin(&self) -> String {
         match &self.file {
             Some(path) => path.display().to_string(),
             None => self.built_in(),
@@ -74,7 +73,7 @@ impl Mode {
     }
 
     /// Variables in the prompt that nobody knows; they stay as they are.
-    pub fn unknown(&self) -> Vec<String> {
+    pub(crate) fn unknown(&self) -> Vec<String> {
         let names = pieces(&self.template).filter_map(|piece| match piece {
             Piece::Variable(name) if !VARIABLES.contains(&name) => Some(name.to_owned()),
             _ => None,
@@ -83,7 +82,7 @@ impl Mode {
     }
 
     /// The prompt with its variables filled in.
-    pub fn fill(&self, values: &[(&str, &str)]) -> String {
+    pub(crate) fn fill(&self, values: &[(&str, &str)]) -> String {
         let mut text = String::with_capacity(self.template.len());
         for piece in pieces(&self.template) {
             match piece {

@@ -2,7 +2,7 @@
 //!
 //! It sees records, after secrets were taken out of them. It must never hold the run, and never fail it.
 
-pub mod webhook;
+pub(crate) mod webhook;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,6 @@ const MOST_SAID: usize = 2000;
 /// What is worth a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// The work is done.
     Complete,
     /// The run ended without that.
     Failed,
@@ -37,11 +36,10 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Complete, Self::Failed, Self::Blocked, Self::Waiting];
+    pub(crate) const ALL: [Self; 4] = [Self::Complete, Self::Failed, Self::Blocked, Self::Waiting];
 
     /// Its name, as commands and web services get it.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
             Self::Failed => "failed",
@@ -65,10 +63,8 @@ impl Moment {
 
 /// When and how to notify.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notify {
-    /// When.
+pub(crate) struct Notify {
     pub on: Vec<Moment>,
-    /// By this command.
     pub command: Option<Vec<String>>,
     /// By a request to this address.
     pub webhook: Option<String>,
@@ -78,14 +74,14 @@ pub struct Notify {
 
 impl Notify {
     /// What keeps the command from running, found before the run starts.
-    pub fn problem(&self, workspace: &Path) -> Option<String> {
+    pub(crate) fn problem(&self, workspace: &Path) -> Option<String> {
         let argv = self.command.as_ref()?;
         let error = process::check(&Invocation::new(argv.first()?, workspace)).err()?;
         Some(format!("notifications will fail: {error}; fix `notify.command`, and try it with `ralph notify --test`"))
     }
 
     /// Sends one notification by every channel. Says for each how it went.
-    pub async fn test(&self, workspace: &Path) -> Vec<(String, Result<(), String>)> {
+    pub(crate) async fn test(&self, workspace: &Path) -> Vec<(String, Result<(), String>)> {
         let mut facts = Map::new();
         facts.insert("notice".to_owned(), json!("test"));
         facts.insert("reason".to_owned(), json!("a test of the notifications"));
@@ -106,7 +102,7 @@ impl Notify {
 
 /// Watches the records of a run, and notifies.
 #[derive(Debug)]
-pub struct Notifier {
+pub(crate) struct Notifier {
     notify: Notify,
     workspace: PathBuf,
     /// What is known of the run; each notice has it.
@@ -117,12 +113,12 @@ pub struct Notifier {
 
 impl Notifier {
     /// For a run in this directory.
-    pub fn new(notify: Notify, workspace: PathBuf) -> Self {
+    pub(crate) fn new(notify: Notify, workspace: PathBuf) -> Self {
         Self { notify, workspace, facts: Map::new(), class: None, under_way: Vec::new() }
     }
 
     /// Looks at a record; a notice goes its own way. Call it inside a tokio runtime.
-    pub fn see(&mut self, record: &Record) {
+    pub(crate) fn see(&mut self, record: &Record) {
         let Body::Loop(fact) = &record.body else { return };
         match fact {
             Fact::RunStart { run, agent, workspace, .. } => {
@@ -151,7 +147,7 @@ impl Notifier {
     }
 
     /// Waits for the notices that are still on their way, but not for long. Says what went wrong.
-    pub async fn finish(self) -> Vec<String> {
+    pub(crate) async fn finish(self) -> Vec<String> {
         let mut wrong = Vec::new();
         for sending in self.under_way {
             match sending.await {

@@ -8,7 +8,7 @@ use crate::git::Difference;
 
 /// Changed files that must not change, each with its content when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forbidden {
+pub(crate) struct Forbidden {
     originals: BTreeMap<String, Option<String>>,
     /// Those that were still changed when the run was resumed.
     #[serde(skip)]
@@ -16,8 +16,7 @@ pub struct Forbidden {
 }
 
 impl Forbidden {
-    /// The files, in order.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.originals.keys().map(String::as_str)
     }
 
@@ -43,7 +42,7 @@ impl Forbidden {
 }
 
 /// True when the path fits one of the patterns.
-pub fn is_allowed(patterns: &[String], path: &str) -> bool {
+pub(crate) fn is_allowed(patterns: &[String], path: &str) -> bool {
     patterns.iter().any(|pattern| {
         let pattern = pattern.trim_start_matches("./");
         let directory = pattern.trim_end_matches("**").trim_end_matches('/');

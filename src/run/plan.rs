@@ -19,18 +19,14 @@ use crate::signals::promise::Rule;
 use crate::transcript::Selected;
 
 /// Everything a run is made of.
-pub struct Plan {
+pub(crate) struct Plan {
     /// Who does the work: first the one that was chosen, then those that can take over, then those that only hats name.
     pub workers: Vec<Worker>,
     /// How many after the first can take over.
     pub substitutes: usize,
-    /// Where.
     pub workspace: PathBuf,
-    /// On what.
     pub prompt: Source,
-    /// When it is done.
     pub rule: Rule,
-    /// What is allowed.
     pub policy: Policy,
     /// The clocks of one iteration.
     pub clocks: Clocks,
@@ -73,8 +69,7 @@ pub struct Plan {
 }
 
 /// One agent of the workers, and how its output is read.
-pub struct Worker {
-    /// The agent.
+pub(crate) struct Worker {
     pub agent: Agent,
     /// What reads its output.
     pub transcript: Selected,
@@ -86,7 +81,7 @@ pub struct Worker {
 
 impl Plan {
     /// The user's words, and the first prompt as it would be sent.
-    pub fn first_prompt(&self) -> Result<(String, String), UserError> {
+    pub(crate) fn first_prompt(&self) -> Result<(String, String), UserError> {
         let words = self.prompt.read()?;
         let context = LoopContext {
             iteration: 1,
@@ -99,14 +94,14 @@ impl Plan {
     }
 
     /// The one that was chosen.
-    pub fn chosen(&self) -> &Worker {
+    pub(crate) fn chosen(&self) -> &Worker {
         &self.workers[0]
     }
 }
 
 /// What an agent's output is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Screen {
+pub(crate) enum Screen {
     /// Pipes: standard output and standard error stay apart.
     Pipes,
     /// A terminal of its own.
@@ -117,7 +112,7 @@ pub enum Screen {
 
 impl Screen {
     /// Who is there to answer an agent that has it.
-    pub const fn attendance(self) -> Mode {
+    pub(crate) const fn attendance(self) -> Mode {
         match self {
             Self::Pipes | Self::Terminal => Mode::Headless,
             Self::Users => Mode::Interactive,
@@ -127,7 +122,7 @@ impl Screen {
 
 /// How large a terminal of the agent's own is.
 #[derive(Clone, Copy, Debug)]
-pub enum Room {
+pub(crate) enum Room {
     /// As large as the user's, and it changes with that.
     Whole,
     /// The part of the user's that shows the agent's screen, as it is when an iteration begins: a screen can only be
@@ -137,7 +132,7 @@ pub enum Room {
 
 impl Room {
     /// The size of a terminal that is made now.
-    pub fn size(self) -> Size {
+    pub(crate) fn size(self) -> Size {
         match self {
             Self::Whole => crate::terminal::size(),
             Self::Part(part) => part(crate::terminal::size()),
@@ -147,7 +142,7 @@ impl Room {
 
 /// Whose the keyboard is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keys {
+pub(crate) enum Keys {
     /// The loop's: `r` ends a wait.
     Read,
     /// The view's, or nobody's.
@@ -156,7 +151,7 @@ pub enum Keys {
 
 /// What becomes of processes that an agent leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeftBehind {
+pub(crate) enum LeftBehind {
     /// They are stopped, and named.
     Stop,
     /// They go on, and are named.

@@ -21,14 +21,14 @@ use crate::journal::{Fact, Outcome, Raw};
 use crate::process;
 
 /// What a plug-in does, as a future that borrows it.
-pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// A plug-in that is being loaded.
-pub type Loading<'a> = Doing<'a, Result<Box<dyn Plugin>, UserError>>;
+pub(crate) type Loading<'a> = Doing<'a, Result<Box<dyn Plugin>, UserError>>;
 /// Loads the plug-in of an agent.
-pub type Loader = Rc<dyn for<'a> Fn(&'a Upcoming<'_>) -> Loading<'a>>;
+pub(crate) type Loader = Rc<dyn for<'a> Fn(&'a Upcoming<'_>) -> Loading<'a>>;
 
 /// A plug-in that was loaded. The texts that it returns are shown as notices.
-pub trait Plugin {
+pub(crate) trait Plugin {
     /// Before an iteration: calls its hooks and makes the iteration what the contract says.
     fn prepare<'a>(
         &'a mut self,
@@ -50,8 +50,7 @@ pub trait Plugin {
 }
 
 /// What is known of an iteration before it starts.
-pub struct Upcoming<'a> {
-    /// Who works on it.
+pub(crate) struct Upcoming<'a> {
     pub agent: &'a Agent,
     /// Where the user's words come from.
     pub prompt: &'a Source,
@@ -64,8 +63,7 @@ pub struct Upcoming<'a> {
 }
 
 /// The raw output of one iteration.
-pub struct Output {
-    /// The file.
+pub(crate) struct Output {
     pub path: PathBuf,
     /// Where this try of the iteration begins in it.
     pub start: u64,
@@ -73,7 +71,7 @@ pub struct Output {
 
 impl Output {
     /// The output of an iteration that has not started.
-    pub fn of(iteration: &Iteration<'_>) -> Self {
+    pub(crate) fn of(iteration: &Iteration<'_>) -> Self {
         let path = Raw::stdout(&iteration.raw, iteration.number);
         let start = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         Self { path, start }
@@ -133,7 +131,6 @@ impl Plugins {
         record_notices(notices, recorder)
     }
 
-    /// The run is over.
     pub(super) async fn close(self, outcome: Outcome, reason: &str) {
         for plugin in self.loaded.into_values() {
             plugin.close(outcome, reason).await;

@@ -9,10 +9,9 @@ use crate::user_file;
 
 /// Where the user's words come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// Given once: words on the command line, standard input, or the agent's own.
     Text {
-        /// The words.
         text: String,
         /// Where they came from, for the journal.
         from: String,
@@ -21,18 +20,16 @@ pub enum Source {
     File(PathBuf),
     /// The prompt of a mode around the user's goal.
     Mode {
-        /// The mode.
         mode: Box<Mode>,
         /// The goal; none is needed.
         goal: Option<Box<Source>>,
-        /// The other variables.
         values: Vec<(&'static str, String)>,
     },
 }
 
 impl Source {
     /// Where the words come from.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Text { from, .. } => from.clone(),
             Self::File(path) => path.display().to_string(),
@@ -44,7 +41,7 @@ impl Source {
     }
 
     /// The user's words as they are now.
-    pub fn read(&self) -> Result<String, UserError> {
+    pub(crate) fn read(&self) -> Result<String, UserError> {
         match self {
             Self::Text { text, from } => checked(text.clone(), from),
             Self::File(path) => read_file(path),
@@ -85,7 +82,7 @@ fn checked(text: String, from: &str) -> Result<String, UserError> {
 
 /// What the loop tells the agent beside the user's words.
 #[derive(Clone, Debug, Default)]
-pub struct LoopContext<'a> {
+pub(crate) struct LoopContext<'a> {
     /// Which iteration this is.
     pub iteration: u32,
     /// The most there will be.
@@ -102,7 +99,7 @@ pub struct LoopContext<'a> {
 
 /// The prompt as it is sent. The marker never stands on a line of its own here: an agent that repeats its
 /// prompt must not look like one that is done.
-pub fn compose(words: &str, context: &LoopContext<'_>) -> String {
+pub(crate) fn compose(words: &str, context: &LoopContext<'_>) -> String {
     let mut prompt = words.trim_end().to_owned();
     let _ = write!(prompt, "\n\n---\nLoop: this is iteration {} of at most {}.", context.iteration, context.of);
     if let Some(last) = context.last {

@@ -26,7 +26,7 @@ const MOST_DENIED: usize = 20;
 
 /// Whether the dialect's own word about the turn is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authority {
+pub(crate) enum Authority {
     /// An adapter's: it counts.
     Adapter,
     /// The agent writes its own events (RTF1): its word about success needs the exit code beside it.
@@ -41,8 +41,7 @@ impl Authority {
 
 /// An error event, as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// What kind.
+pub(crate) struct Told {
     pub class: FailureClass,
     /// In the agent's words.
     pub message: String,
@@ -56,16 +55,12 @@ pub struct Told {
 
 /// What the events of an iteration add up to.
 #[derive(Debug, Default)]
-pub struct Tally {
-    /// What was spent.
+pub(crate) struct Tally {
     pub usage: Usage,
-    /// Tools started.
     pub tools: u32,
-    /// Tools that failed.
     pub tools_failed: u32,
     /// Lines not understood.
     pub unparsed: u32,
-    /// The session.
     pub session: Option<String>,
     /// How full its context is.
     pub context: Option<Filled>,
@@ -88,7 +83,7 @@ pub struct Tally {
 }
 
 /// One iteration's reader.
-pub struct Reading {
+pub(crate) struct Reading {
     stream: OutputStream,
     authority: Authority,
     watch: Watch,
@@ -103,8 +98,7 @@ pub struct Reading {
 }
 
 /// How the output of an iteration is read.
-pub struct How<'a> {
-    /// What it speaks.
+pub(crate) struct How<'a> {
     pub transcript: &'a Selected,
     /// What the adapter is told.
     pub context: &'a Context,
@@ -122,7 +116,7 @@ pub struct How<'a> {
 
 impl Reading {
     /// A reader for one iteration.
-    pub fn new(how: &How<'_>) -> Self {
+    pub(crate) fn new(how: &How<'_>) -> Self {
         let authority = match how.transcript {
             Selected::Dialect(chosen) | Selected::Auto(chosen) => Authority::of(chosen.name),
             Selected::Command(_) => Authority::Adapter,
@@ -145,17 +139,22 @@ impl Reading {
     }
 
     /// The terminal has another size.
-    pub fn resize(&mut self, size: Size) {
+    pub(crate) fn resize(&mut self, size: Size) {
         self.stream.resize(size);
     }
 
     /// Whether the dialect's own word about the turn is believed.
-    pub const fn authority(&self) -> Authority {
+    pub(crate) const fn authority(&self) -> Authority {
         self.authority
     }
 
     /// Takes bytes; gives those for the raw file, and the events they finish.
-    pub fn push<'a>(&mut self, from: Stream, bytes: &'a [u8], out: &mut Vec<Clean<Event>>) -> Clean<Cow<'a, [u8]>> {
+    pub(crate) fn push<'a>(
+        &mut self,
+        from: Stream,
+        bytes: &'a [u8],
+        out: &mut Vec<Clean<Event>>,
+    ) -> Clean<Cow<'a, [u8]>> {
         let first = out.len();
         let raw = self.stream.push(from, bytes, out);
         if from == Stream::Stderr {
@@ -167,14 +166,14 @@ impl Reading {
     }
 
     /// Takes what a transcript command printed.
-    pub fn push_filtered(&mut self, bytes: &[u8], out: &mut Vec<Clean<Event>>) {
+    pub(crate) fn push_filtered(&mut self, bytes: &[u8], out: &mut Vec<Clean<Event>>) {
         let first = out.len();
         self.stream.push_filtered(bytes, out);
         self.see(Stream::Stdout, first, out);
     }
 
     /// Takes an event that is not from the agent's own lines.
-    pub fn add(&mut self, event: Event, out: &mut Vec<Clean<Event>>) {
+    pub(crate) fn add(&mut self, event: Event, out: &mut Vec<Clean<Event>>) {
         if let Event::Meta { meta } = &event
             && let Some(Known::Error { message, .. }) = meta.known()
         {
@@ -186,7 +185,7 @@ impl Reading {
     }
 
     /// The process has ended: gives what was held back of its raw bytes.
-    pub fn end_bytes(&mut self) -> [(Stream, Clean<Vec<u8>>); 2] {
+    pub(crate) fn end_bytes(&mut self) -> [(Stream, Clean<Vec<u8>>); 2] {
         let [stdout, stderr] = &mut self.last;
         let rest = self.stream.end_bytes(stdout, stderr);
         let tally = &mut self.tally;
@@ -196,7 +195,7 @@ impl Reading {
     }
 
     /// Everything is over: gives the last events, for each stream.
-    pub fn finish(&mut self, exit: Option<Exit>) -> [(Stream, Vec<Clean<Event>>); 3] {
+    pub(crate) fn finish(&mut self, exit: Option<Exit>) -> [(Stream, Vec<Clean<Event>>); 3] {
         let turn_end = self.tally.turn_end.clone();
         let [mut stdout, mut stderr] = std::mem::take(&mut self.last);
         self.stream.end_filter(&mut stdout);
@@ -217,12 +216,11 @@ impl Reading {
     }
 
     /// True when the agent does the same thing over and over.
-    pub fn is_stuck(&self) -> bool {
+    pub(crate) fn is_stuck(&self) -> bool {
         self.stall.is_stuck()
     }
 
-    /// What it all came to.
-    pub fn end(self) -> (Tally, Heard, Stall, Option<StatusBlock>) {
+    pub(crate) fn end(self) -> (Tally, Heard, Stall, Option<StatusBlock>) {
         (self.tally, self.watch.end(), self.stall, self.status.end())
     }
 

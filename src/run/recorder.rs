@@ -16,26 +16,24 @@ const OFTEN: Duration = Duration::from_secs(2);
 const SETTLES_WITHIN: Duration = Duration::from_millis(500);
 
 /// Writes the journal, then wakes who follows it.
-pub struct Recorder {
+pub(crate) struct Recorder {
     journal: Journal,
     wake: Wake,
     notifier: Option<Notifier>,
     redactor: Redactor,
     /// Raw files are kept byte for byte.
     exact: bool,
-    /// How the run began.
     start: Option<Fact>,
     directory: RunDirectory,
     summary: Summary,
     /// When the summary was last kept.
     kept: Instant,
-    /// A copy for others.
     copy: Option<EventsFile>,
 }
 
 impl Recorder {
     /// Records into the journal, then wakes its followers.
-    pub fn new(journal: Journal, directory: &RunDirectory, redactor: Redactor, wake: Wake) -> Self {
+    pub(crate) fn new(journal: Journal, directory: &RunDirectory, redactor: Redactor, wake: Wake) -> Self {
         Self {
             journal,
             wake,
@@ -52,54 +50,54 @@ impl Recorder {
 
     /// Copies what agents say into a file for others.
     #[must_use]
-    pub fn with_copy(mut self, file: Option<EventsFile>) -> Self {
+    pub(crate) fn with_copy(mut self, file: Option<EventsFile>) -> Self {
         self.copy = file;
         self
     }
 
     /// Keeps raw files byte for byte.
     #[must_use]
-    pub fn with_exact_raw_files(mut self) -> Self {
+    pub(crate) fn with_exact_raw_files(mut self) -> Self {
         self.exact = true;
         self
     }
 
     /// Whether raw files are kept byte for byte.
-    pub const fn is_exact(&self) -> bool {
+    pub(crate) const fn is_exact(&self) -> bool {
         self.exact
     }
 
     /// Knows what must not be written.
-    pub const fn redactor(&self) -> &Redactor {
+    pub(crate) const fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
     /// Goes on where an earlier ralph has left off.
     #[must_use]
-    pub fn after(mut self, summary: Summary) -> Self {
+    pub(crate) fn after(mut self, summary: Summary) -> Self {
         self.summary = summary;
         self
     }
 
     /// Sends notifications about what is recorded.
     #[must_use]
-    pub fn with_notifier(mut self, notifier: Notifier) -> Self {
+    pub(crate) fn with_notifier(mut self, notifier: Notifier) -> Self {
         self.notifier = Some(notifier);
         self
     }
 
     /// The run is over; notifications may still be on their way.
-    pub fn into_notifier(self) -> Option<Notifier> {
+    pub(crate) fn into_notifier(self) -> Option<Notifier> {
         self.notifier
     }
 
     /// Waits until a view has shown everything, but not for long.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         self.wake.settle(SETTLES_WITHIN);
     }
 
     /// Records a fact of the loop.
-    pub fn fact(&mut self, fact: Fact) -> Result<(), UserError> {
+    pub(crate) fn fact(&mut self, fact: Fact) -> Result<(), UserError> {
         if matches!(fact, Fact::RunStart { .. }) {
             self.start = Some(fact.clone());
         }
@@ -114,23 +112,23 @@ impl Recorder {
     }
 
     /// Records an event of the agent.
-    pub fn event(&mut self, iteration: u32, from: Stream, event: Clean<Event>) -> Result<(), UserError> {
+    pub(crate) fn event(&mut self, iteration: u32, from: Stream, event: Clean<Event>) -> Result<(), UserError> {
         self.append(Body::Agent { iteration, from, event: event.into_inner() })
     }
 
     /// Opens the raw files of an iteration.
-    pub fn raw(&self, iteration: u32) -> Result<Raw, UserError> {
+    pub(crate) fn raw(&self, iteration: u32) -> Result<Raw, UserError> {
         Raw::create(&RealDisk, &self.directory.raw(), iteration).map_err(|error| unrecorded(&error))
     }
 
     /// Keeps the prompt of an iteration.
-    pub fn prompt(&self, iteration: u32, prompt: &str) -> Result<(), UserError> {
+    pub(crate) fn prompt(&self, iteration: u32, prompt: &str) -> Result<(), UserError> {
         let name = format!("prompts/{iteration}.md");
         self.directory.keep(&name, prompt, &self.redactor).map_err(|error| unrecorded(&error))
     }
 
     /// Keeps a diff: of an iteration, behind what an earlier try of it did, or of the whole run.
-    pub fn difference(&self, name: &str, text: &str) -> Result<(), UserError> {
+    pub(crate) fn difference(&self, name: &str, text: &str) -> Result<(), UserError> {
         let path = self.directory.difference(name);
         path.parent().map_or(Ok(()), |parent| RealDisk.directory(parent)).map_err(|error| unrecorded(&error))?;
         let before = std::fs::read_to_string(path).unwrap_or_default();
@@ -139,7 +137,7 @@ impl Recorder {
     }
 
     /// Makes sure that what is recorded survives a power cut.
-    pub fn sync(&mut self) -> Result<(), UserError> {
+    pub(crate) fn sync(&mut self) -> Result<(), UserError> {
         self.journal.sync().map_err(|error| unrecorded(&error))
     }
 
@@ -191,7 +189,7 @@ impl Recorder {
 }
 
 /// A run never goes on unrecorded.
-pub fn unrecorded(error: &std::io::Error) -> UserError {
+pub(crate) fn unrecorded(error: &std::io::Error) -> UserError {
     UserError::failed(format!("cannot write the journal: {}", io_reason(error)))
         .hint("the run was stopped, because it must not go on unrecorded; `ralph path` prints where its records are")
         .hint("make room on the disk, or mend the permissions, and start again")

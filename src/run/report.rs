@@ -9,7 +9,7 @@ use crate::signals::Signal;
 
 /// What an iteration came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub(crate) struct Report {
     /// `None`: the turn succeeded.
     pub failure: Option<Failure>,
     /// What the agent said to the loop.
@@ -30,7 +30,6 @@ pub struct Report {
     pub progress: Progress,
     /// What it was not permitted.
     pub denied: Vec<String>,
-    /// What it spent.
     pub spent: Spent,
     /// Why the failure costs nothing, and what the next try does otherwise. Whoever says so makes sure that it ends.
     pub free: Option<String>,
@@ -40,17 +39,17 @@ pub struct Report {
 
 impl Report {
     /// True when the agent's turn went well and it says that all is done.
-    pub const fn is_claim(&self) -> bool {
+    pub(crate) const fn is_claim(&self) -> bool {
         self.failure.is_none() && matches!(self.signal, Some(Signal::Complete { .. }))
     }
 
     /// True when a person stopped the iteration before its end. It does not count and is repeated on resume.
-    pub const fn was_cut_off(&self) -> bool {
+    pub(crate) const fn was_cut_off(&self) -> bool {
         self.interrupted && self.failure.is_some()
     }
 
     /// Writes into the receipt what the iteration came to.
-    pub fn complete(&self, receipt: &mut Receipt) {
+    pub(crate) fn complete(&self, receipt: &mut Receipt) {
         receipt.outcome = self.outcome();
         if receipt.outcome == IterationOutcome::Interrupted {
             receipt.class = None;
@@ -74,13 +73,11 @@ impl Report {
 
 /// What the user's own commands say to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Verification {
-    /// There are none.
+pub(crate) enum Verification {
     #[default]
     None,
     /// They were not asked, because the run was stopped before.
     NotAsked,
-    /// All of them agree.
     Passed,
     /// One of them does not.
     Failed {
@@ -91,13 +88,11 @@ pub enum Verification {
 
 /// Whether an iteration moved anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Progress {
-    /// Nobody can see.
+pub(crate) enum Progress {
     #[default]
     Unknown,
     /// Something is different now.
     Made,
-    /// Nothing is.
     None,
     /// Nothing is, but it read for so long that it gets a nudge first.
     Nudge,
@@ -105,16 +100,14 @@ pub enum Progress {
 
 /// Why an iteration failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What kind.
+pub(crate) struct Failure {
     pub class: FailureClass,
-    /// In words.
     pub message: String,
     /// How long until a limit is over, seen from now.
     pub retry_after: Option<Duration>,
 }
 
 /// The agent said that it cannot do the work.
-pub fn gave_up(reason: &str) -> String {
+pub(crate) fn gave_up(reason: &str) -> String {
     format!("the agent gave up: {reason}")
 }

@@ -7,7 +7,7 @@ use super::budget::Spent;
 use crate::journal::{IterationOutcome, Summary};
 
 /// The memory with which a run goes on. `newest` is when its last record was written.
-pub fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
+pub(crate) fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
     let written = summary.memory.clone().and_then(|memory| serde_json::from_value(memory).ok());
     let mut memory: Memory = written.unwrap_or_default();
     let remembered = summary.remembered.or(summary.started);

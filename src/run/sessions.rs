@@ -13,7 +13,7 @@ use crate::event::Usage;
 
 /// Whether an iteration goes on with the session of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub(crate) enum Policy {
     /// Each iteration starts afresh: that is the idea of the loop.
     #[default]
     Fresh,
@@ -31,7 +31,7 @@ pub enum Policy {
 /// The sessions of this run, one for each agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Sessions(BTreeMap<String, Held>);
+pub(crate) struct Sessions(BTreeMap<String, Held>);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Held {
@@ -47,10 +47,9 @@ struct Held {
 
 /// What an iteration came to, as far as its session goes.
 #[derive(Debug)]
-pub struct Outcome<'a> {
+pub(crate) struct Outcome<'a> {
     /// The id that its stream reported.
     pub id: Option<&'a str>,
-    /// What it spent.
     pub usage: &'a Usage,
     /// How much of the context is used.
     pub context: Option<u64>,
@@ -58,7 +57,7 @@ pub struct Outcome<'a> {
 
 impl Sessions {
     /// The session for the next iteration of an agent, and why it is a fresh one where one might expect another.
-    pub fn next(&mut self, policy: Policy, agent: &Agent, now: Timestamp) -> (Session, Option<String>) {
+    pub(crate) fn next(&mut self, policy: Policy, agent: &Agent, now: Timestamp) -> (Session, Option<String>) {
         let Policy::Resume { until, expires, .. } = policy else { return (Session::New, None) };
         let forms = &agent.definition.session;
         let fresh = || if forms.given.is_some() { Session::Given(uuid()) } else { Session::New };
@@ -80,7 +79,7 @@ impl Sessions {
     }
 
     /// What the session reported before, when it goes on.
-    pub fn usage(&self, agent: &Agent, session: &Session) -> Usage {
+    pub(crate) fn usage(&self, agent: &Agent, session: &Session) -> Usage {
         match (session, self.0.get(agent.id())) {
             (Session::Resume(id), Some(held)) if held.id == *id => held.usage.clone(),
             _ => Usage::default(),
@@ -88,7 +87,7 @@ impl Sessions {
     }
 
     /// An iteration is over: its session is the one to go on with.
-    pub fn keep(&mut self, agent: &Agent, asked: &Session, outcome: &Outcome<'_>, now: Timestamp) {
+    pub(crate) fn keep(&mut self, agent: &Agent, asked: &Session, outcome: &Outcome<'_>, now: Timestamp) {
         let asked_id = match asked {
             Session::Given(id) | Session::Resume(id) => Some(id.as_str()),
             Session::New | Session::Fork(_) => None,
@@ -101,7 +100,7 @@ impl Sessions {
     }
 
     /// Forgets an agent's session: it was refused, or its context is full.
-    pub fn forget(&mut self, agent: &Agent) {
+    pub(crate) fn forget(&mut self, agent: &Agent) {
         self.0.remove(agent.id());
     }
 }

@@ -27,9 +27,7 @@ const TOLD: usize = 6 * 1024;
 /// One command that must exit with 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What people call it.
     pub name: String,
-    /// For `sh -c`.
     pub command: String,
     /// Where; relative to the working directory.
     pub directory: Option<PathBuf>,
@@ -38,11 +36,11 @@ pub struct Check {
 }
 
 /// How long a check may take when nobody says.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Check {
     /// A command and nothing else.
-    pub fn new(command: impl Into<String>) -> Self {
+    pub(crate) fn new(command: impl Into<String>) -> Self {
         let command = command.into();
         Self { name: command.clone(), command, directory: None, timeout: DEFAULT_TIMEOUT }
     }
@@ -50,7 +48,7 @@ impl Check {
 
 /// What all checks said.
 #[derive(Debug, Default)]
-pub struct Verified {
+pub(crate) struct Verified {
     /// Each command that was run.
     pub checks: Vec<CheckResult>,
     /// A person wants the run to end.
@@ -61,12 +59,11 @@ pub struct Verified {
 
 impl Verified {
     /// True when all of them agree.
-    pub fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         !self.interrupted && self.checks.iter().all(|check| check.passed)
     }
 
-    /// For the decision.
-    pub fn verification(&self) -> Verification {
+    pub(crate) fn verification(&self) -> Verification {
         match self.checks.iter().find(|check| !check.passed) {
             _ if self.interrupted => Verification::NotAsked,
             Some(CheckResult { name, ended, .. }) => Verification::Failed { summary: format!("`{name}`: {ended}") },
@@ -75,8 +72,7 @@ impl Verified {
         }
     }
 
-    /// For the next prompt.
-    pub fn for_prompt(&self) -> String {
+    pub(crate) fn for_prompt(&self) -> String {
         let failed: Vec<_> = self.checks.iter().filter(|check| !check.passed).collect();
         let mut text = "you said that the work is done, but these checks failed. Fix these failures.\n".to_owned();
         for check in &failed {
@@ -91,7 +87,7 @@ impl Verified {
 }
 
 /// Runs the checks one after the other; all of them, so that the agent can fix every failure at once.
-pub async fn verify(
+pub(crate) async fn verify(
     checks: &[Check],
     workspace: &Path,
     environment: &[(OsString, OsString)],
@@ -197,7 +193,7 @@ const SHELL_WORDS: &[&str] = &[
 impl Check {
     /// Looks for the program before the run starts. Only the first word of the command is examined, and only where it
     /// plainly names a program; the rest is the shell's.
-    pub fn find_program(&self, workspace: &Path) -> Result<(), UserError> {
+    pub(crate) fn find_program(&self, workspace: &Path) -> Result<(), UserError> {
         let plain = |letter: char| letter.is_alphanumeric() || "_-./+@%".contains(letter);
         let word = self.command.split_whitespace().next().unwrap_or_default();
         if word.is_empty() || !word.chars().all(plain) || SHELL_WORDS.contains(&word) {

@@ -101,7 +101,6 @@ impl Looping<'_> {
     }
 }
 
-/// How a wait ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WaitEnd {
     Elapsed,

@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::promise::ending;
 
 /// Needs a person; the reason stands before it.
-pub const BLOCKED: &str = "<promise>BLOCKED</promise>";
+pub(crate) const BLOCKED: &str = "<promise>BLOCKED</promise>";
 /// Gives up; the reason stands before it.
-pub const FAILED: [&str; 2] = ["<<<RALPHEX:FAILED>>>", "<<<RALPHEX:TASK_FAILED>>>"];
+pub(crate) const FAILED: [&str; 2] = ["<<<RALPHEX:FAILED>>>", "<<<RALPHEX:TASK_FAILED>>>"];
 /// Ends a block that one of [`BLOCKS`] begins.
-pub const END: &str = "<<<RALPHEX:END>>>";
+pub(crate) const END: &str = "<<<RALPHEX:END>>>";
 /// Begin a question, and the draft of a plan that a person shall look at.
-pub const BLOCKS: [&str; 2] = ["<<<RALPHEX:QUESTION>>>", "<<<RALPHEX:PLAN_DRAFT>>>"];
+pub(crate) const BLOCKS: [&str; 2] = ["<<<RALPHEX:QUESTION>>>", "<<<RALPHEX:PLAN_DRAFT>>>"];
 
 /// The longest reason that is told.
 const LONGEST_REASON: usize = 1000;
 
 /// The reason: the last paragraph before the marker.
-pub fn reason(message: &str, marker: &str) -> String {
+pub(crate) fn reason(message: &str, marker: &str) -> String {
     let before = message.rfind(marker).map_or(message, |at| &message[..at]);
     let before = before.trim_end_matches(|character: char| character.is_whitespace() || "*_`".contains(character));
     let paragraph = before.rsplit("\n\n").next().unwrap_or_default().trim();
@@ -27,7 +27,7 @@ pub fn reason(message: &str, marker: &str) -> String {
 }
 
 /// What stands in the last block of the message; `None` when nothing begins one.
-pub fn block(message: &str) -> Option<String> {
+pub(crate) fn block(message: &str) -> Option<String> {
     let end = message.rfind(END)?;
     let (start, mark) = BLOCKS.iter().filter_map(|mark| Some((message[..end].rfind(mark)?, mark))).max()?;
     let inner = message[start + mark.len()..end].trim();

@@ -7,7 +7,7 @@ use super::status_block;
 const MOST_LINES: usize = 5;
 
 /// True when the first paragraph of an answer says that a tool or command was denied.
-pub fn in_answer(answer: &str) -> bool {
+pub(crate) fn in_answer(answer: &str) -> bool {
     let before = answer.split(status_block::BEGIN).next().unwrap_or_default();
     let paragraph = before.trim_start().lines().take_while(|line| !line.trim().is_empty()).take(MOST_LINES);
     paragraph.map(|line| line.trim().to_lowercase()).any(|line| tells(&line))

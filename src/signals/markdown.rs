@@ -1,7 +1,6 @@
 //! The little Markdown that the completion rule needs: what is decoration, what is a quotation, what is
 //! code. Works line by line, so that a message of any length needs no more memory than a line.
 
-/// An open code block.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     mark: char,
@@ -12,13 +11,13 @@ struct Open {
 
 /// Follows fenced code blocks from line to line.
 #[derive(Clone, Debug, Default)]
-pub struct Fences {
+pub(crate) struct Fences {
     open: Option<Open>,
 }
 
 impl Fences {
     /// True when the line belongs to a fenced block, its fences included.
-    pub fn line(&mut self, line: &str) -> bool {
+    pub(crate) fn line(&mut self, line: &str) -> bool {
         if let Some(Open { mark, length, quoted }) = self.open {
             // Only the marks that the opening stood behind may stand before the closing.
             let text = line.trim_start();
@@ -44,22 +43,18 @@ impl Fences {
 
 /// Where a line stands, when a marker on it is not the agent's own word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a fenced block.
+pub(crate) enum Place {
     Fence,
     /// In indented code, or between `<pre>` and its end.
     Code,
-    /// In an HTML comment.
     Comment,
-    /// In a quotation.
     Quote,
-    /// In a diff.
     Diff,
 }
 
 impl Place {
     /// Why a marker there does not count.
-    pub const fn reason(self) -> &'static str {
+    pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Fence | Self::Code => "it stands in a code block",
             Self::Comment => "it stands in an HTML comment",
@@ -72,7 +67,7 @@ impl Place {
 /// Follows all blocks in which words are not the agent's own, from line to line.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "several blocks can be open at once")]
-pub struct Blocks {
+pub(crate) struct Blocks {
     fences: Fences,
     /// The line before was empty, or there was none.
     after_blank: bool,
@@ -109,8 +104,7 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// An empty line.
-    pub const fn blank(&mut self) {
+    pub(crate) const fn blank(&mut self) {
         self.after_blank = true;
         self.quote = false;
         if matches!(self.comment, Comment::Inline) {
@@ -119,7 +113,7 @@ impl Blocks {
     }
 
     /// A line that is not empty.
-    pub fn line(&mut self, line: &str) -> Option<Place> {
+    pub(crate) fn line(&mut self, line: &str) -> Option<Place> {
         let after_blank = std::mem::replace(&mut self.after_blank, false);
         if self.fences.line(line) {
             (self.quote, self.indented) = (false, false);
@@ -211,7 +205,7 @@ fn quote_and_list_free(line: &str) -> &str {
 }
 
 /// True when the line is quoted, also inside a list item.
-pub fn is_block_quote(line: &str) -> bool {
+pub(crate) fn is_block_quote(line: &str) -> bool {
     let mut text = trim_start(line);
     loop {
         if text.starts_with('>') {
@@ -226,7 +220,7 @@ pub fn is_block_quote(line: &str) -> bool {
 }
 
 /// The text without one list mark in front.
-pub fn list_mark_free(text: &str) -> &str {
+pub(crate) fn list_mark_free(text: &str) -> &str {
     for mark in ["- ", "* ", "+ ", "• "] {
         if let Some(rest) = text.strip_prefix(mark) {
             return rest;
@@ -243,7 +237,7 @@ pub fn list_mark_free(text: &str) -> &str {
 }
 
 /// The text without a heading mark in front.
-pub fn heading_mark_free(text: &str) -> &str {
+pub(crate) fn heading_mark_free(text: &str) -> &str {
     let marks = text.bytes().take_while(|&byte| byte == b'#').count();
     match text.as_bytes().get(marks) {
         Some(b' ' | b'\t') | None if (1..=6).contains(&marks) => &text[marks..],
@@ -252,12 +246,12 @@ pub fn heading_mark_free(text: &str) -> &str {
 }
 
 /// Emphasis and code marks, which stand on both sides of what they decorate.
-pub const fn is_emphasis(character: char) -> bool {
+pub(crate) const fn is_emphasis(character: char) -> bool {
     matches!(character, '*' | '_' | '`')
 }
 
 /// Blanks, and characters that nobody sees.
-pub fn is_invisible(character: char) -> bool {
+pub(crate) fn is_invisible(character: char) -> bool {
     character.is_whitespace()
         || character.is_control()
         || matches!(character, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
@@ -265,11 +259,11 @@ pub fn is_invisible(character: char) -> bool {
 }
 
 /// Without blanks and invisible characters at the start.
-pub fn trim_start(text: &str) -> &str {
+pub(crate) fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_invisible)
 }
 
 /// Without blanks and invisible characters at the end.
-pub fn trim_end(text: &str) -> &str {
+pub(crate) fn trim_end(text: &str) -> &str {
     text.trim_end_matches(is_invisible)
 }

@@ -1,13 +1,13 @@
 //! What events mean to the loop. Pure: no I/O, no clock.
 
-pub mod appeal;
-pub mod denial;
-pub mod markdown;
+pub(crate) mod appeal;
+pub(crate) mod denial;
+pub(crate) mod markdown;
 pub mod promise;
-pub mod stall;
-pub mod status_block;
-pub mod task_list;
-pub mod topics;
+pub(crate) mod stall;
+pub(crate) mod status_block;
+pub(crate) mod task_list;
+pub(crate) mod topics;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub enum Signal {
     /// It claims that the work is done.
     Complete {
-        /// The marker it used.
+        /// The marker.
         marker: String,
     },
     /// It asks for another plan.
@@ -44,7 +44,7 @@ pub enum Signal {
     },
     /// A marker was seen where it does not count.
     NearMiss {
-        /// The marker.
+        /// The marker it used.
         marker: String,
         /// Why it does not count.
         reason: String,

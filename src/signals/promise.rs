@@ -14,14 +14,14 @@ use super::{Signal, appeal};
 use crate::event::{Event, Messages, Tag};
 
 /// The completion markers that are known when none is configured.
-pub const COMPLETION: [&str; 4] =
+pub(crate) const COMPLETION: [&str; 4] =
     ["LOOP_COMPLETE", "<promise>COMPLETE</promise>", "<<<RALPHEX:COMPLETED>>>", "<<<RALPHEX:ALL_TASKS_DONE>>>"];
 
 /// Asks for another plan.
-pub const REPLAN: &str = "<promise>REPLAN</promise>";
+pub(crate) const REPLAN: &str = "<promise>REPLAN</promise>";
 
 /// Markers that complete only some kinds of runs; elsewhere they are near misses.
-pub const OF_SOME_RUNS: [&str; 3] =
+pub(crate) const OF_SOME_RUNS: [&str; 3] =
     ["<<<RALPHEX:REVIEW_DONE>>>", "<<<RALPHEX:CODEX_REVIEW_DONE>>>", "<<<RALPHEX:PLAN_READY>>>"];
 
 /// How much of a message is kept, for the reason or the question in it.
@@ -68,18 +68,18 @@ impl Rule {
 
     /// The same rule, for a kind of run that these markers complete too.
     #[must_use]
-    pub fn or(mut self, markers: &[impl AsRef<str>]) -> Self {
+    pub(crate) fn or(mut self, markers: &[impl AsRef<str>]) -> Self {
         self.completion.extend(markers.iter().map(|marker| marker.as_ref().to_owned()));
         self
     }
 
     /// The marker to tell an agent about.
-    pub fn told(&self) -> &str {
+    pub(crate) fn told(&self) -> &str {
         &self.told
     }
 
     /// True when a text, such as the prompt, speaks of a completion marker already.
-    pub fn is_mentioned_in(&self, text: &str) -> bool {
+    pub(crate) fn is_mentioned_in(&self, text: &str) -> bool {
         self.completion.iter().any(|marker| text.contains(marker.as_str()))
     }
 
@@ -170,7 +170,7 @@ impl Watch {
     }
 
     /// The output turned out to speak a dialect with other messages. Nothing was said before that.
-    pub fn switch(&mut self, messages: Messages) {
+    pub(crate) fn switch(&mut self, messages: Messages) {
         self.messages = messages;
     }
 

@@ -6,14 +6,14 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use crate::event::{Event, Messages, Tag};
 
 /// The same step this often is a stall.
-pub const MOST_REPEATS: u32 = 20;
+pub(crate) const MOST_REPEATS: u32 = 20;
 
 /// The longest cycle of steps that is recognised: say, call, read, fail.
 const LONGEST_CYCLE: usize = 6;
 
 /// Watches the steps of one iteration.
 #[derive(Debug, Default)]
-pub struct Stall {
+pub(crate) struct Stall {
     /// The newest steps, newest last.
     steps: Vec<u64>,
     /// For each length of cycle: how many steps in a row were the same as the one a cycle ago.
@@ -28,7 +28,7 @@ pub struct Stall {
 
 impl Stall {
     /// Takes the next event. Lines of plain agents are no steps: a progress bar says the same for hours.
-    pub fn see(&mut self, event: &Event, messages: Messages) {
+    pub(crate) fn see(&mut self, event: &Event, messages: Messages) {
         match event {
             Event::Text { tag: Tag::Ai, text, delta, .. } if messages == Messages::Whole => {
                 if !*delta {
@@ -64,7 +64,7 @@ impl Stall {
     }
 
     /// True when the same steps came back too often.
-    pub fn is_stuck(&self) -> bool {
+    pub(crate) fn is_stuck(&self) -> bool {
         self.same.iter().enumerate().any(|(index, &same)| {
             let cycle = u32::try_from(index + 1).unwrap_or(u32::MAX);
             same >= cycle * (MOST_REPEATS - 1)
@@ -72,7 +72,7 @@ impl Stall {
     }
 
     /// What was done, as one number; `None` when no tool was seen.
-    pub fn work(&self) -> Option<u64> {
+    pub(crate) fn work(&self) -> Option<u64> {
         (self.tools > 0).then(|| self.work.finish())
     }
 

@@ -8,17 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::Signal;
 use crate::event::{Event, Tag};
 
-/// Begins a block.
-pub const BEGIN: &str = "---RALPH_STATUS---";
+pub(crate) const BEGIN: &str = "---RALPH_STATUS---";
 /// Ends a block; some agents forget it.
-pub const END: &str = "---END_RALPH_STATUS---";
+pub(crate) const END: &str = "---END_RALPH_STATUS---";
 
 /// No line of a block is longer than this.
 const LONGEST_LINE: usize = 4096;
 
 /// What an agent says of its own work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StatusBlock {
+pub(crate) struct StatusBlock {
     /// `STATUS`, as it is written: `IN_PROGRESS`, `COMPLETE`, `BLOCKED`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -28,13 +27,11 @@ pub struct StatusBlock {
     /// `TASKS_COMPLETED_THIS_LOOP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks_completed: Option<u32>,
-    /// `FILES_MODIFIED`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_modified: Option<u32>,
     /// `TESTS_STATUS`: `PASSING`, `FAILING`, `NOT_RUN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<String>,
-    /// `WORK_TYPE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_type: Option<String>,
     /// `RECOMMENDATION`: one line about what to do next.
@@ -44,20 +41,19 @@ pub struct StatusBlock {
 
 /// What a block means to the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub(crate) enum Claim {
     /// The work is done. It must be said in consecutive iterations to count.
     Done,
     /// The work goes on; no other sign of completion may count.
     NotDone,
     /// The agent cannot go on by itself.
     Blocked,
-    /// It says neither.
     Nothing,
 }
 
 impl StatusBlock {
     /// What it means to the loop: `EXIT_SIGNAL` first, then `STATUS`.
-    pub fn claim(&self) -> Claim {
+    pub(crate) fn claim(&self) -> Claim {
         match (self.exit_signal, self.status.as_deref()) {
             (Some(true), _) | (None, Some("COMPLETE")) => Claim::Done,
             (_, Some("BLOCKED")) => Claim::Blocked,
@@ -67,7 +63,7 @@ impl StatusBlock {
     }
 
     /// What the agent says to the loop, when a block stands beside its other words. An explicit `EXIT_SIGNAL` beats them.
-    pub fn over(&self, signal: Option<Signal>) -> Option<Signal> {
+    pub(crate) fn over(&self, signal: Option<Signal>) -> Option<Signal> {
         let explicit = self.exit_signal.is_some();
         match (self.claim(), signal) {
             (Claim::Done, None | Some(Signal::NearMiss { .. })) => Some(done(explicit)),
@@ -111,7 +107,8 @@ fn done(explicit: bool) -> Signal {
 }
 
 /// The last block in a text.
-pub fn last_in(text: &str) -> Option<StatusBlock> {
+#[cfg(test)]
+fn last_in(text: &str) -> Option<StatusBlock> {
     let mut watch = Watch::default();
     text.lines().for_each(|line| watch.line(line));
     watch.end()
@@ -119,7 +116,7 @@ pub fn last_in(text: &str) -> Option<StatusBlock> {
 
 /// Watches the events of one iteration for blocks.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub(crate) struct Watch {
     open: bool,
     block: Option<StatusBlock>,
     /// A line that is not whole yet.
@@ -128,7 +125,7 @@ pub struct Watch {
 
 impl Watch {
     /// Takes the next event of standard output. Only the agent's own words count.
-    pub fn see(&mut self, event: &Event) {
+    pub(crate) fn see(&mut self, event: &Event) {
         let Event::Text { tag: Tag::Ai, text, delta, parent: None } = event else { return };
         if !*delta {
             self.end_line();
@@ -147,7 +144,7 @@ impl Watch {
     }
 
     /// The iteration is over: its last block.
-    pub fn end(mut self) -> Option<StatusBlock> {
+    pub(crate) fn end(mut self) -> Option<StatusBlock> {
         self.end_line();
         self.block
     }

@@ -2,17 +2,14 @@
 
 use super::markdown::{Fences, list_mark_free};
 
-/// The items of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Items {
+pub(crate) struct Items {
     /// What is still to be done.
     pub open: Vec<String>,
-    /// How many are ticked.
     pub done: usize,
 }
 
-/// Reads a plan.
-pub fn items(text: &str) -> Items {
+pub(crate) fn items(text: &str) -> Items {
     let mut items = Items::default();
     let mut fences = Fences::default();
     for line in text.lines() {

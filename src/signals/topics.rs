@@ -13,7 +13,6 @@ const CLOSE: &str = "</event>";
 /// An event as it was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Its topic.
     pub topic: String,
     /// What stands between the tags.
     pub payload: String,
@@ -39,12 +38,12 @@ struct Open {
 
 impl Topics {
     /// True while a payload is open, so that empty lines belong to it.
-    pub const fn is_open(&self) -> bool {
+    pub(crate) const fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
     /// Takes the next line of a message.
-    pub fn line(&mut self, line: &str, fenced: bool) {
+    pub(crate) fn line(&mut self, line: &str, fenced: bool) {
         if self.open.is_none() && (fenced || memmem::find(line.as_bytes(), OPEN.as_bytes()).is_none()) {
             return;
         }
@@ -64,7 +63,7 @@ impl Topics {
     }
 
     /// The message is over; an open event stays unfinished.
-    pub fn message_over(&mut self) {
+    pub(crate) fn message_over(&mut self) {
         if let Some(Open { topic, .. }) = self.open.take() {
             self.problems.push(format!("event `{topic}` has no `{CLOSE}`"));
         }
@@ -166,7 +165,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// True when a topic fits a pattern: exactly, `a.*` for everything below `a`, or `*`.
-pub fn fits(pattern: &str, topic: &str) -> bool {
+pub(crate) fn fits(pattern: &str, topic: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some("") => true,
         Some(prefix) if prefix.ends_with('.') => topic.starts_with(prefix) && topic.len() > prefix.len(),

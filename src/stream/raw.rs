@@ -77,7 +77,6 @@ impl Raw {
         Cow::Owned(std::mem::replace(&mut self.bytes, rest))
     }
 
-    /// The stream is over.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(self).bytes
     }

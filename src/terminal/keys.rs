@@ -24,7 +24,7 @@ const PASTE: &[u8] = b"\x1b[200~";
 const PASTED: &[u8] = b"\x1b[201~";
 
 /// The keyboard, and the mouse, of the terminal at standard input.
-pub struct Keyboard {
+pub(crate) struct Keyboard {
     /// What has come and is no whole sequence yet.
     held: Vec<u8>,
     /// When the last of it came.
@@ -45,12 +45,12 @@ enum Sequence {
 
 impl Keyboard {
     /// Nothing was pressed yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { held: Vec::new(), came: Instant::now(), ready: VecDeque::new() }
     }
 
     /// The next event; `None` when none comes in this time.
-    pub fn next(&mut self, patience: Duration) -> io::Result<Option<Event>> {
+    pub(crate) fn next(&mut self, patience: Duration) -> io::Result<Option<Event>> {
         if self.ready.is_empty() {
             let patience = if self.held.is_empty() { patience } else { patience.min(TOGETHER) };
             if wait(patience)? {
@@ -121,7 +121,6 @@ fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone")
 }
 
-/// What stands first.
 fn first(bytes: &[u8]) -> Sequence {
     match bytes {
         [] | [0x1b] | [0x1b, b'O'] => Sequence::Half,

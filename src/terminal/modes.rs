@@ -24,7 +24,7 @@ pub(super) struct Modes(());
 
 impl Modes {
     /// Changes the modes. `leave` is written when a panic ends whoever has the terminal.
-    pub fn take(leave: &str, change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
+    pub(crate) fn take(leave: &str, change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         HOOK.call_once(|| {
             let usual = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
@@ -42,14 +42,14 @@ impl Modes {
     }
 
     /// Changes what is written after a panic.
-    pub fn leave_by(leave: &str) {
+    pub(crate) fn leave_by(leave: &str) {
         if let Some(saved) = saved().as_mut() {
             leave.clone_into(&mut saved.leave);
         }
     }
 
     /// False when a panic has given the terminal back already.
-    pub fn are_ours() -> bool {
+    pub(crate) fn are_ours() -> bool {
         saved().is_some()
     }
 }

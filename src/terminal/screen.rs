@@ -22,13 +22,12 @@ const END: &str = "\u{1b}[?2026l";
 /// Everything back, also a frame that was not finished.
 const LEAVE: &str = "\u{1b}[?2026l\u{1b}[0m\u{1b}[?2004l\u{1b}[?25h\u{1b}[?1049l";
 
-/// What is drawn on.
-pub type Screen = Terminal<CrosstermBackend<Out>>;
+pub(crate) type Screen = Terminal<CrosstermBackend<Out>>;
 
 /// A frame on its way to the terminal. What was not flushed is dropped: half a frame must not come after the terminal was
 /// given back.
 #[derive(Debug, Default)]
-pub struct Out(Vec<u8>);
+pub(crate) struct Out(Vec<u8>);
 
 impl io::Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -48,16 +47,14 @@ impl io::Write for Out {
 }
 
 /// The terminal while it is ours.
-pub struct FullScreen {
-    /// What is drawn on.
+pub(crate) struct FullScreen {
     pub screen: Screen,
     mouse: bool,
     modes: Option<Modes>,
 }
 
 impl FullScreen {
-    /// Takes it.
-    pub fn take() -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         let modes = Modes::take(&format!("{NO_MOUSE}{LEAVE}"), Termios::make_raw)?;
         let screen = write(ENTER)
             .and_then(|()| write(MOUSE))
@@ -72,14 +69,14 @@ impl FullScreen {
     }
 
     /// Draws one frame, which the terminal shows at once.
-    pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui_core::terminal::Frame)) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut ratatui_core::terminal::Frame)) -> io::Result<()> {
         write(BEGIN)?;
         self.screen.draw(draw)?;
         write(END)
     }
 
     /// Takes the mouse, or lets the terminal have it; true when it is ours now.
-    pub fn turn_mouse(&mut self) -> io::Result<bool> {
+    pub(crate) fn turn_mouse(&mut self) -> io::Result<bool> {
         self.mouse = !self.mouse;
         write(if self.mouse { MOUSE } else { NO_MOUSE })?;
         Ok(self.mouse)
@@ -98,6 +95,6 @@ impl Drop for FullScreen {
 }
 
 /// Puts a text on the clipboard, where the terminal allows it.
-pub fn copy(text: &str) -> io::Result<()> {
+pub(crate) fn copy(text: &str) -> io::Result<()> {
     crossterm::execute!(io::stdout(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
 }

@@ -14,7 +14,7 @@ use super::{Adapter, Capabilities, Context, Dialect, Messages, stderr_text, stri
 use crate::event::{Event, FailureClass, FileChange, Known, Status, Tag, Usage};
 use crate::process::{Exit, Line, Part};
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "aider",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: false },
     messages: Messages::Lines,

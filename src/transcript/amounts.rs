@@ -1,13 +1,13 @@
 //! Numbers that agents print for people: `732`, `2.5k`, `1,024`.
 
 /// The number that a text begins with, blanks aside.
-pub fn first(text: &str) -> Option<u64> {
+pub(crate) fn first(text: &str) -> Option<u64> {
     read(text.split_whitespace().next()?)
 }
 
 /// A number with separators of thousands, or rounded to `k` or `m`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded counts of tokens")]
-pub fn read(word: &str) -> Option<u64> {
+pub(crate) fn read(word: &str) -> Option<u64> {
     let word = word.trim_end_matches(['.', ',', ')']).replace(',', "");
     let (digits, times) = match word.char_indices().last()? {
         (at, 'k' | 'K') => (&word[..at], 1e3),

@@ -5,7 +5,7 @@ use super::jsonl::{JsonLines, Reader};
 use super::{Dialect, Messages, shape};
 use crate::event::Tag;
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "amp",
     capabilities: CAPABILITIES,
     messages: Messages::Whole,

@@ -6,7 +6,7 @@ const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
 /// The text without ANSI escape sequences. Everything else stays, other control characters included.
-pub fn strip(text: &str) -> Cow<'_, str> {
+pub(crate) fn strip(text: &str) -> Cow<'_, str> {
     if memchr::memchr2(ESCAPE, 0xc2, text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }

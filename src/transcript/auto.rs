@@ -17,7 +17,7 @@ pub fn auto(expected: &'static Dialect, context: &Context) -> Box<dyn Adapter> {
 }
 
 /// The dialect that a line plainly speaks.
-pub fn spoken(line: &str) -> Option<&'static Dialect> {
+pub(crate) fn spoken(line: &str) -> Option<&'static Dialect> {
     let line = line.trim_start_matches('\u{feff}').trim();
     // The agents that speak like Claude know themselves by details, so Claude comes last.
     DIALECTS.iter().filter(|dialect| (dialect.speaks)(line)).max_by_key(|dialect| dialect.name != "claude")

@@ -12,7 +12,7 @@ use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Known, Status, Tag, Usage};
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "cline",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: false, session: false },
     messages: Messages::Whole,
@@ -20,7 +20,6 @@ pub const DIALECT: Dialect = Dialect {
     adapter: |context| Box::new(JsonLines::new(context, Run::default())),
 };
 
-/// Reads the objects.
 #[derive(Default)]
 struct Run {
     effects: SideEffects,

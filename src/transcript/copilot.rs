@@ -18,7 +18,7 @@ use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, FileChange, Known, Status, Tag, Usage};
 use crate::process::Exit;
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "copilot",
     capabilities: Capabilities { roles: true, tools: true, usage: false, prompt_hiding: true, session: true },
     messages: Messages::Whole,
@@ -26,7 +26,6 @@ pub const DIALECT: Dialect = Dialect {
     adapter: |context| Box::new(JsonLines::new(context, Session::default())),
 };
 
-/// Reads the objects.
 #[derive(Default)]
 struct Session {
     /// When each running tool started, and whether it has printed.

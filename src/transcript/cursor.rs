@@ -13,7 +13,7 @@ use super::{Dialect, Messages, todo};
 use crate::event::{FailureClass, FileChange, Known, Object, Status, Tag};
 use crate::process::Exit;
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "cursor",
     capabilities: CAPABILITIES,
     messages: Messages::Whole,

@@ -13,7 +13,7 @@ use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Known, Status, Tag, Usage};
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "droid",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Whole,
@@ -21,7 +21,6 @@ pub const DIALECT: Dialect = Dialect {
     adapter: |context| Box::new(JsonLines::new(context, Exec::default())),
 };
 
-/// Reads the objects.
 #[derive(Default)]
 struct Exec {
     effects: SideEffects,

@@ -5,7 +5,7 @@ use crate::event::Tag;
 
 /// Compares output lines with the prompts. An echo is a prompt in full, or at least its first two lines.
 #[derive(Debug)]
-pub struct Echo {
+pub(crate) struct Echo {
     prompts: Vec<Vec<String>>,
     /// The prompts that are being repeated, each with its next line.
     at: Vec<(usize, usize)>,
@@ -14,7 +14,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    pub fn new(prompts: &[String]) -> Self {
+    pub(crate) fn new(prompts: &[String]) -> Self {
         let prompts = prompts
             .iter()
             .map(|prompt| prompt.trim().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>())
@@ -24,7 +24,7 @@ impl Echo {
     }
 
     /// Takes a line and gives it, now or later, to `each` with its tag.
-    pub fn line(&mut self, line: &str, each: &mut impl FnMut(Tag, String)) {
+    pub(crate) fn line(&mut self, line: &str, each: &mut impl FnMut(Tag, String)) {
         if self.prompts.is_empty() {
             return each(Tag::Ai, line.to_owned());
         }
@@ -54,7 +54,7 @@ impl Echo {
     }
 
     /// What is held was no echo after all.
-    pub fn flush(&mut self, each: &mut impl FnMut(Tag, String)) {
+    pub(crate) fn flush(&mut self, each: &mut impl FnMut(Tag, String)) {
         self.at.clear();
         self.held.drain(..).for_each(|held| each(Tag::Ai, held));
     }

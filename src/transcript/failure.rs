@@ -10,12 +10,10 @@ use crate::event::{Event, FailureClass, Known};
 
 /// A failure as the agent tells it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// What kind.
+pub(crate) struct Failure {
     pub class: FailureClass,
     /// In the agent's words.
     pub message: String,
-    /// HTTP status.
     pub status: Option<u16>,
     /// When it will be over.
     pub reset: Option<Reset>,
@@ -23,7 +21,7 @@ pub struct Failure {
 
 impl Failure {
     /// Reads an error message, with the HTTP status when the agent gives one apart.
-    pub fn read(status: Option<u16>, message: impl Into<String>) -> Self {
+    pub(crate) fn read(status: Option<u16>, message: impl Into<String>) -> Self {
         let message = message.into();
         let status = status.or_else(|| status_in(&message));
         let message = unwrapped(&message).unwrap_or(message);
@@ -32,14 +30,14 @@ impl Failure {
     }
 
     /// A failure whose class the dialect tells.
-    pub fn of(class: FailureClass, status: Option<u16>, message: impl Into<String>) -> Self {
+    pub(crate) fn of(class: FailureClass, status: Option<u16>, message: impl Into<String>) -> Self {
         let message = message.into();
         let reset = if class == FailureClass::RateLimit { reset::find(&message) } else { None };
         Self { class, message, status, reset }
     }
 
     /// The event that tells it.
-    pub fn into_event(self) -> Event {
+    pub(crate) fn into_event(self) -> Event {
         let Self { class, message, status, reset } = self;
         let (mut resets_at, mut retry_after_ms, mut resets) = (None, None, None);
         match reset {
@@ -64,7 +62,7 @@ fn unwrapped(message: &str) -> Option<String> {
 }
 
 /// The class of an error, when status or words tell it.
-pub fn classify(status: Option<u16>, message: &str) -> Option<FailureClass> {
+pub(crate) fn classify(status: Option<u16>, message: &str) -> Option<FailureClass> {
     // A status of 400 or 404 means anything; the others say what they are.
     match status {
         Some(400 | 404 | 422) | None => from_words(message).or_else(|| status.and_then(from_status)),
@@ -73,7 +71,7 @@ pub fn classify(status: Option<u16>, message: &str) -> Option<FailureClass> {
 }
 
 /// The class that an HTTP status means by itself.
-pub const fn from_status(status: u16) -> Option<FailureClass> {
+pub(crate) const fn from_status(status: u16) -> Option<FailureClass> {
     match status {
         401..=403 | 407 => Some(FailureClass::Auth),
         404 => Some(FailureClass::Config),
@@ -352,7 +350,7 @@ const OWN_ERRORS: &[&str] = &[
 
 /// True when a line of plain text is the agent's own error, not the words of a program that it ran (`npm ERR! 429`), and
 /// not the expectation of a test. `more` are further beginnings for this agent.
-pub fn is_own_error(line: &str, more: &[String]) -> bool {
+pub(crate) fn is_own_error(line: &str, more: &[String]) -> bool {
     let line = line.trim_start_matches(|letter: char| !letter.is_alphanumeric() && letter != '[');
     let lower = lowered(line);
     let begins = |form: &str| lower.starts_with(form);
@@ -365,7 +363,7 @@ pub fn is_own_error(line: &str, more: &[String]) -> bool {
 }
 
 /// The class that the words of an error message mean.
-pub fn from_words(message: &str) -> Option<FailureClass> {
+pub(crate) fn from_words(message: &str) -> Option<FailureClass> {
     let lower = lowered(message);
     let has = |words: &&(FailureClass, &[&str])| words.1.iter().any(|word| lower.contains(word));
     let worded = WORDS.iter().find(has).map(|(class, _)| *class);
@@ -380,7 +378,7 @@ pub fn from_words(message: &str) -> Option<FailureClass> {
 
 /// An HTTP status in a message: three digits that stand alone, near the beginning or after a word that
 /// announces them.
-pub fn status_in(message: &str) -> Option<u16> {
+pub(crate) fn status_in(message: &str) -> Option<u16> {
     let bytes = message.as_bytes();
     let mut at = 0;
     while let Some(offset) = bytes[at..].iter().position(u8::is_ascii_digit) {

@@ -16,7 +16,7 @@ use super::{Capabilities, Dialect, Messages, todo};
 use crate::event::{FailureClass, FileChange, Known, Object, Status, Tag, Usage};
 use crate::process::Exit;
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "gemini",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Whole,

@@ -16,7 +16,7 @@ use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Known, Status, Tag, Usage};
 use crate::process::Exit;
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "goose",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Whole,
@@ -30,7 +30,6 @@ pub const DIALECT: Dialect = Dialect {
 const ERROR: &str = "Ran into this error: ";
 const EMPTY: &str = "The model returned an empty response.";
 
-/// Reads the objects.
 #[derive(Default)]
 struct Talk {
     effects: SideEffects,
@@ -49,7 +48,6 @@ struct Said<'a> {
     message: Message<'a>,
 }
 
-/// `error`.
 #[derive(Deserialize)]
 struct Failed<'a> {
     #[serde(borrow)]

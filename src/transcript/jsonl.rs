@@ -26,7 +26,7 @@ const TRIES: usize = 64;
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Reads the objects of one dialect.
-pub trait Reader: Send {
+pub(crate) trait Reader: Send {
     /// What is said of a stream that ends without the dialect's terminal event; `None` where it has none.
     const MISSING_END: Option<&'static str> = Some("ended without a result");
 
@@ -60,7 +60,7 @@ pub trait Reader: Send {
 
 /// Why an object was not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misread {
+pub(crate) enum Misread {
     /// No event of this dialect.
     Unknown,
     /// An event of this dialect with a field of another shape, or no JSON at all.
@@ -80,14 +80,13 @@ impl From<serde_json::Error> for Misread {
 enum Mode {
     /// No object yet: lines are held.
     Undecided(Vec<Vec<u8>>),
-    /// JSON lines.
     Json,
     /// The agent's text format.
     Text,
 }
 
 /// The adapter of a dialect of JSON lines, whose agent may also have been started with its text format.
-pub struct JsonLines<R> {
+pub(crate) struct JsonLines<R> {
     reader: R,
     turn: Turn,
     mode: Mode,
@@ -99,7 +98,7 @@ pub struct JsonLines<R> {
 
 impl<R: Reader> JsonLines<R> {
     /// An adapter that reads objects with `reader`.
-    pub fn new(context: &Context, reader: R) -> Self {
+    pub(crate) fn new(context: &Context, reader: R) -> Self {
         Self {
             reader,
             turn: Turn::default(),
@@ -425,7 +424,7 @@ impl<R: Reader> Adapter for JsonLines<R> {
 }
 
 /// True when a Unix signal ended the process, or it says so by its exit code.
-pub fn was_stopped(exit: Exit) -> bool {
+pub(crate) fn was_stopped(exit: Exit) -> bool {
     matches!(exit, Exit::Signal(_) | Exit::Code(130 | 143))
 }
 

@@ -10,7 +10,7 @@ use super::{Adapter, Capabilities, Context, Dialect, Messages, stderr_text, stri
 use crate::event::{Event, FailureClass, Tag};
 use crate::process::{Exit, Line};
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "kiro",
     capabilities: Capabilities { roles: false, tools: false, usage: false, prompt_hiding: true, session: false },
     messages: Messages::Lines,

@@ -15,7 +15,7 @@ mod copilot;
 mod cursor;
 mod droid;
 mod echo;
-pub mod failure;
+pub(crate) mod failure;
 mod gemini;
 mod goose;
 mod jsonl;
@@ -24,7 +24,7 @@ mod opencode;
 mod pi;
 mod plain;
 mod qwen;
-pub mod reset;
+pub(crate) mod reset;
 mod rtf1;
 mod screen;
 mod select;
@@ -36,16 +36,19 @@ mod totals;
 mod turn;
 mod words;
 
-pub use crate::event::Messages;
+pub(crate) use crate::event::Messages;
 use crate::event::{Event, Known, Tag};
 use crate::process::{Exit, Line};
 
-pub use ansi::strip as strip_ansi;
+pub(crate) use ansi::strip as strip_ansi;
 pub use auto::auto;
-pub use plain::DIALECT as PLAIN;
-pub use rtf1::{DIALECT as RTF1, SENTINEL};
-pub use screen::Screen;
-pub use select::{Choice, Selected, UnknownDialect, named, names, select};
+pub(crate) use plain::DIALECT as PLAIN;
+pub(crate) use rtf1::{DIALECT as RTF1, SENTINEL};
+pub(crate) use screen::Screen;
+pub use select::Choice;
+pub use select::Selected;
+pub(crate) use select::names;
+pub use select::select;
 
 /// Reads one dialect.
 pub trait Adapter: Send {
@@ -133,17 +136,17 @@ pub fn dialect(name: &str) -> Option<&'static Dialect> {
 }
 
 /// A line of standard error as an event.
-pub fn stderr_text(line: Line<'_>) -> Event {
+pub(crate) fn stderr_text(line: Line<'_>) -> Event {
     Event::Text { tag: Tag::Sys, text: strip_ansi(&line.text()).into_owned(), delta: false, parent: None }
 }
 
 /// The terminal fact of an iteration.
-pub fn turn_end(success: Option<bool>, reason: &str) -> Event {
+pub(crate) fn turn_end(success: Option<bool>, reason: &str) -> Event {
     Known::TurnEnd { success, reason: Some(reason.to_owned()) }.into()
 }
 
 /// A line for a message: short enough to show, cut between characters.
-pub fn excerpt(line: &str) -> String {
+pub(crate) fn excerpt(line: &str) -> String {
     const MOST: usize = 500;
     if line.len() <= MOST {
         return line.to_owned();

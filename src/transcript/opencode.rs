@@ -16,7 +16,7 @@ use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Known, Status, Tag, Usage};
 use crate::process::Exit;
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "opencode",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: false, session: true },
     messages: Messages::Whole,
@@ -24,7 +24,6 @@ pub const DIALECT: Dialect = Dialect {
     adapter: |context| Box::new(JsonLines::new(context, Parts::default())),
 };
 
-/// Reads the objects.
 #[derive(Default)]
 struct Parts {
     effects: SideEffects,

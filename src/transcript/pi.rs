@@ -18,7 +18,7 @@ use crate::process::Exit;
 /// What stands in the place of a tool's output when an extension of the user's blocks it and gives no reason.
 const BLOCKED: &str = "Tool execution was blocked";
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "pi",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Whole,
@@ -26,7 +26,6 @@ pub const DIALECT: Dialect = Dialect {
     adapter: |context| Box::new(JsonLines::new(context, Stream::default())),
 };
 
-/// Reads the objects.
 #[derive(Default)]
 struct Stream {
     effects: SideEffects,

@@ -9,7 +9,7 @@ use crate::event::{Event, FailureClass, Tag};
 use crate::process::{Exit, Line, Part};
 
 /// The row of the table.
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "plain",
     capabilities: Capabilities { roles: false, tools: false, usage: false, prompt_hiding: true, session: false },
     messages: Messages::Lines,
@@ -18,25 +18,25 @@ pub const DIALECT: Dialect = Dialect {
 };
 
 /// Also the base of dialects that mix structure with plain lines.
-pub struct Plain {
+pub(crate) struct Plain {
     echo: Echo,
     recent: Recent,
 }
 
 impl Plain {
-    pub fn new(context: &Context) -> Self {
+    pub(crate) fn new(context: &Context) -> Self {
         let recent = Recent { errors: context.errors.clone(), ..Recent::default() };
         Self { echo: Echo::new(&context.prompts), recent }
     }
 
     /// The streams are over: what is held back comes, and what the last words say of a failure.
-    pub fn give_up(&mut self, exit: Option<Exit>, out: &mut Vec<Event>) {
+    pub(crate) fn give_up(&mut self, exit: Option<Exit>, out: &mut Vec<Event>) {
         self.flush(out);
         self.recent.explain(exit, out);
     }
 
     /// Lines of the echo that could still turn out to be the agent's words.
-    pub fn flush(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn flush(&mut self, out: &mut Vec<Event>) {
         self.echo.flush(&mut |tag, line| out.push(Event::text(tag, line)));
     }
 }
@@ -73,7 +73,7 @@ impl Adapter for Plain {
 /// The last lines of both streams: where a plain agent that failed says why. Kept as they came, because
 /// almost always nobody asks.
 #[derive(Debug, Default)]
-pub struct Recent {
+pub(crate) struct Recent {
     lines: VecDeque<Vec<u8>>,
     /// Those of standard error, apart: a flood on the other must not wash the reason away.
     complaints: VecDeque<Vec<u8>>,

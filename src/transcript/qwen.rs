@@ -6,7 +6,7 @@ use super::jsonl::{JsonLines, Reader};
 use super::{Dialect, Messages};
 use crate::event::Tag;
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "qwen",
     capabilities: CAPABILITIES,
     messages: Messages::Whole,

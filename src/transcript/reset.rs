@@ -7,10 +7,8 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-/// When a limit ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reset {
-    /// At a known instant.
+pub(crate) enum Reset {
     At(Timestamp),
     /// So many milliseconds after the message.
     After(u64),
@@ -53,7 +51,7 @@ const ABSOLUTE: &[&str] = &[
 ];
 
 /// Finds a reset time in a message.
-pub fn find(message: &str) -> Option<Reset> {
+pub(crate) fn find(message: &str) -> Option<Reset> {
     let lower = message.to_ascii_lowercase();
     let after = |word: &&str| lower.find(word).map(|at| message[at + word.len()..].trim_start());
     if let Some(milliseconds) = RELATIVE.iter().filter_map(after).find_map(duration) {
@@ -63,7 +61,7 @@ pub fn find(message: &str) -> Option<Reset> {
 }
 
 /// Seconds or milliseconds since 1970.
-pub fn from_epoch(number: i64) -> Option<Timestamp> {
+pub(crate) fn from_epoch(number: i64) -> Option<Timestamp> {
     // Seconds stay below 10^11 until the year 5138.
     if number.abs() < 100_000_000_000 {
         Timestamp::from_second(number).ok()
@@ -73,7 +71,7 @@ pub fn from_epoch(number: i64) -> Option<Timestamp> {
 }
 
 /// The next instant that the words can mean, seen from `now`; its zone is meant where they name none.
-pub fn resolve(words: &str, now: &Zoned) -> Option<Timestamp> {
+pub(crate) fn resolve(words: &str, now: &Zoned) -> Option<Timestamp> {
     let said = Said::read(words)?;
     let zone = said.zone.clone().unwrap_or_else(|| now.time_zone().clone());
     let here = now.with_time_zone(zone.clone());
@@ -157,7 +155,6 @@ fn clause(text: &str) -> &str {
 #[derive(Debug, Default)]
 struct Said {
     year: Option<i16>,
-    /// Month and day.
     day: Option<(i8, i8)>,
     time: Option<Time>,
     zone: Option<TimeZone>,
@@ -242,7 +239,6 @@ fn month_number(token: &str) -> Option<i8> {
     lower.chars().all(|character| character.is_ascii_alphabetic()).then(|| i8::try_from(at + 1).ok())?
 }
 
-/// `1`, `1st`, `2100`.
 fn ordinal(token: &str) -> Option<i16> {
     let digits = token.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     matches!(&token[digits.len()..], "" | "st" | "nd" | "rd" | "th").then(|| digits.parse().ok())?

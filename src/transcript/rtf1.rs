@@ -7,12 +7,12 @@ use crate::event::{Event, Known, SchemaError, Tag};
 use crate::process::{Exit, Line, Part};
 
 /// What a line of RTF1 begins with.
-pub const SENTINEL: &str = "@@RALPH@@ ";
+pub(crate) const SENTINEL: &str = "@@RALPH@@ ";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The row of the table.
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "rtf1",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Lines,

@@ -14,7 +14,7 @@ const LONGEST_SEQUENCE: usize = 4096;
 const LONGEST_LINE: usize = 64 * 1024;
 
 /// Takes a terminal's bytes, gives lines.
-pub struct Screen {
+pub(crate) struct Screen {
     state: State,
     rows: usize,
     columns: usize,
@@ -23,7 +23,6 @@ pub struct Screen {
 enum State {
     /// Nothing was drawn yet.
     Stream {
-        /// The line under way.
         held: Vec<u8>,
         /// How much of it is known to draw nothing.
         checked: usize,
@@ -33,13 +32,13 @@ enum State {
 
 impl Screen {
     /// A terminal of this size.
-    pub fn new(rows: u16, columns: u16) -> Self {
+    pub(crate) fn new(rows: u16, columns: u16) -> Self {
         let state = State::Stream { held: Vec::new(), checked: 0 };
         Self { state, rows: usize::from(rows).max(2), columns: usize::from(columns).max(2) }
     }
 
     /// The terminal has another size.
-    pub fn resize(&mut self, rows: u16, columns: u16) {
+    pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         (self.rows, self.columns) = (usize::from(rows).max(2), usize::from(columns).max(2));
         if let State::Drawn(drawn) = &mut self.state {
             drawn.1.resize(self.rows, self.columns);
@@ -47,7 +46,7 @@ impl Screen {
     }
 
     /// Takes bytes; appends the text that is final.
-    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let State::Stream { held, checked } = &mut self.state else { return self.draw(bytes, out) };
         held.extend_from_slice(bytes);
         while let Some(found) = memchr::memchr3(b'\x1b', b'\r', b'\x08', &held[*checked..]) {
@@ -74,7 +73,7 @@ impl Screen {
     }
 
     /// The program has ended: what is on its screen is final.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         match &mut self.state {
             State::Stream { held, .. } => out.append(held),
             State::Drawn(drawn) => {
@@ -113,7 +112,6 @@ fn give(grid: &mut Grid, out: &mut Vec<u8>) {
 enum Sequence {
     /// Nothing is drawn by these bytes.
     Plain(usize),
-    /// Something is.
     Drawing,
     /// The end has not come.
     Unfinished,

@@ -60,12 +60,12 @@ pub fn select(choices: &[Choice], agent: Option<&str>) -> Result<Selected, Unkno
 }
 
 /// A dialect by name, or why there is none.
-pub fn named(name: &str) -> Result<&'static Dialect, UnknownDialect> {
+pub(crate) fn named(name: &str) -> Result<&'static Dialect, UnknownDialect> {
     dialect(name).ok_or_else(|| UnknownDialect(name.to_owned()))
 }
 
 /// All names, for messages and help.
-pub fn names() -> Vec<&'static str> {
+pub(crate) fn names() -> Vec<&'static str> {
     std::iter::once("auto").chain(DIALECTS.iter().map(|dialect| dialect.name)).collect()
 }
 

@@ -13,7 +13,7 @@ use crate::event::Object;
 /// A string that borrows from the line unless it has escapes. `Option<Cow<str>>` would always copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+pub(crate) struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 impl Deref for Text<'_> {
     type Target = str;
@@ -25,14 +25,14 @@ impl Deref for Text<'_> {
 
 impl Text<'_> {
     /// The text as a string of its own.
-    pub fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.0.into_owned()
     }
 }
 
 /// A field that may have any shape: one that does not fit is as good as absent.
 #[derive(Clone, Debug)]
-pub struct Maybe<T>(pub Option<T>);
+pub(crate) struct Maybe<T>(pub Option<T>);
 
 // Not derived: a missing field must not ask `T` for a default.
 impl<T> Default for Maybe<T> {
@@ -49,7 +49,7 @@ impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Maybe<T> {
 }
 
 /// The value of `type`, without reading the rest where it stands first, as it does in every dialect.
-pub fn kind(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn kind(json: &str) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Typed<'a> {
         #[serde(borrow, default)]
@@ -65,7 +65,7 @@ pub fn kind(json: &str) -> Option<Cow<'_, str>> {
 }
 
 /// A tool's input as the object that events carry. What is no object is kept under `input`.
-pub fn input(raw: Option<&RawValue>) -> Option<Object> {
+pub(crate) fn input(raw: Option<&RawValue>) -> Option<Object> {
     match serde_json::from_str(raw?.get()) {
         Ok(Value::Object(object)) => Some(object),
         Ok(Value::Null) | Err(_) => None,
@@ -75,8 +75,7 @@ pub fn input(raw: Option<&RawValue>) -> Option<Object> {
 
 /// What a tool printed, read in one pass where it is a string.
 #[derive(Debug)]
-pub enum Output<'a> {
-    /// The usual case.
+pub(crate) enum Output<'a> {
     Text(Cow<'a, str>),
     /// Blocks, objects, numbers.
     Other(Value),
@@ -89,8 +88,7 @@ impl Default for Output<'_> {
 }
 
 impl Output<'_> {
-    /// As text.
-    pub fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         match self {
             Self::Text(text) => text.into_owned(),
             Self::Other(value) => flatten_value(&value),
@@ -152,7 +150,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Output<'a> {
 
 /// Text out of what a dialect calls content: a string, a list of blocks, an object with `text`; anything
 /// else as the JSON it is.
-pub fn flatten(raw: &RawValue) -> String {
+pub(crate) fn flatten(raw: &RawValue) -> String {
     if let Ok(text) = serde_json::from_str::<Text<'_>>(raw.get()) {
         return text.into_string();
     }
@@ -160,7 +158,7 @@ pub fn flatten(raw: &RawValue) -> String {
 }
 
 /// As [`flatten`], for a value that is already read.
-pub fn flatten_value(value: &Value) -> String {
+pub(crate) fn flatten_value(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

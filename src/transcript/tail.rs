@@ -12,9 +12,8 @@ const LINES: usize = 20;
 /// So much of each is kept.
 const WIDTH: usize = 2000;
 
-/// The last lines.
 #[derive(Debug, Default)]
-pub struct Tail {
+pub(crate) struct Tail {
     lines: VecDeque<String>,
     /// The agent explained its options.
     help: bool,
@@ -22,7 +21,7 @@ pub struct Tail {
 
 impl Tail {
     /// Takes note of a line.
-    pub fn push(&mut self, line: &str) {
+    pub(crate) fn push(&mut self, line: &str) {
         let line = super::strip_ansi(line);
         let line = line.trim();
         if line.is_empty() || line.starts_with("at ") {
@@ -41,7 +40,7 @@ impl Tail {
 
     /// Why the process failed, as far as its last lines tell: the last sentence that names a cause, else the
     /// last line that does, else the last line. `class` is what the exit code means.
-    pub fn failure(&self, exit: Exit, class: Option<FailureClass>) -> Option<Failure> {
+    pub(crate) fn failure(&self, exit: Exit, class: Option<FailureClass>) -> Option<Failure> {
         let names_cause = |line: &&String| failure::classify(failure::status_in(line), line).is_some();
         let mut lines = self.lines.iter().rev();
         let sentence = lines.clone().filter(|line| line.split_whitespace().count() > 2).find(names_cause);

@@ -5,12 +5,11 @@ use serde_json::Value;
 use crate::event::{TodoItem, TodoStatus};
 
 /// The items of a list. What has no words is left out.
-pub fn items(list: &Value) -> Vec<TodoItem> {
+pub(crate) fn items(list: &Value) -> Vec<TodoItem> {
     list.as_array().into_iter().flatten().filter_map(item).collect()
 }
 
-/// One item of a list.
-pub fn item(value: &Value) -> Option<TodoItem> {
+pub(crate) fn item(value: &Value) -> Option<TodoItem> {
     const WORDS: [&str; 7] = ["content", "text", "description", "subject", "title", "step", "task"];
     if let Some(text) = value.as_str() {
         return Some(TodoItem { text: text.to_owned(), status: TodoStatus::Pending });
@@ -26,7 +25,7 @@ pub fn item(value: &Value) -> Option<TodoItem> {
 }
 
 /// How far an item is, in any agent's word.
-pub fn status(word: &str) -> TodoStatus {
+pub(crate) fn status(word: &str) -> TodoStatus {
     match word.to_ascii_lowercase().trim_start_matches("todo_status_") {
         "completed" | "complete" | "done" => TodoStatus::Done,
         "in_progress" | "in-progress" | "inprogress" | "active" | "started" | "running" => TodoStatus::InProgress,

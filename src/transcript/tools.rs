@@ -10,7 +10,7 @@ const ENDED: usize = 1000;
 /// The calls that have started and not ended, by id, and the ids of the last that have. An agent that never
 /// ends its calls must not make each further one slower.
 #[derive(Debug, Default)]
-pub struct Tools {
+pub(crate) struct Tools {
     open: HashMap<String, OpenTool>,
     started: u64,
     ended: VecDeque<String>,
@@ -18,7 +18,6 @@ pub struct Tools {
 
 #[derive(Debug)]
 struct OpenTool {
-    /// Which call this is.
     number: u64,
     name: String,
     parent: Option<String>,
@@ -26,7 +25,7 @@ struct OpenTool {
 
 impl Tools {
     /// Takes note of a tool event; says what is odd about it.
-    pub fn see(&mut self, event: &Event) -> Option<String> {
+    pub(crate) fn see(&mut self, event: &Event) -> Option<String> {
         match event {
             Event::ToolStart { tool, parent } => {
                 let again = self.is_open(&tool.id);
@@ -58,22 +57,22 @@ impl Tools {
     }
 
     /// True while a call with this id runs.
-    pub fn is_open(&self, id: &str) -> bool {
+    pub(crate) fn is_open(&self, id: &str) -> bool {
         self.open.contains_key(id)
     }
 
     /// The name of a call that runs.
-    pub fn name(&self, id: &str) -> Option<&str> {
+    pub(crate) fn name(&self, id: &str) -> Option<&str> {
         self.open.get(id).map(|open| open.name.as_str())
     }
 
     /// The call that started last and still runs, for dialects whose ends carry no id.
-    pub fn last_open(&self) -> Option<&str> {
+    pub(crate) fn last_open(&self) -> Option<&str> {
         self.open.iter().max_by_key(|(_, open)| open.number).map(|(id, _)| id.as_str())
     }
 
     /// The stream is over: nobody will say how the open calls went.
-    pub fn close(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn close(&mut self, out: &mut Vec<Event>) {
         let mut open: Vec<(String, OpenTool)> = self.open.drain().collect();
         open.sort_by_key(|(_, open)| open.number);
         for (id, OpenTool { parent, .. }) in open {

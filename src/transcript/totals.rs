@@ -3,7 +3,7 @@
 use crate::event::Usage;
 
 /// What a total adds to the one before. A total below it counts from zero: the session is another one.
-pub fn share(total: Usage, before: &Usage) -> Usage {
+pub(crate) fn share(total: Usage, before: &Usage) -> Usage {
     let same = total.prompt_tokens >= before.prompt_tokens && total.completion_tokens >= before.completion_tokens;
     if !same {
         return total;

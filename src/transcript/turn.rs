@@ -15,7 +15,7 @@ const REASONS: usize = 32;
 
 /// One iteration of an agent, as its adapter sees it.
 #[derive(Debug, Default)]
-pub struct Turn {
+pub(crate) struct Turn {
     out: Vec<Event>,
     tools: Tools,
     words: Words,
@@ -52,17 +52,17 @@ struct Unparsed {
 
 impl Turn {
     /// Lends the caller's list of events for one line; call again to hand it back.
-    pub fn swap(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn swap(&mut self, out: &mut Vec<Event>) {
         std::mem::swap(&mut self.out, out);
     }
 
     /// Adds events that this turn made before.
-    pub fn append(&mut self, mut events: Vec<Event>) {
+    pub(crate) fn append(&mut self, mut events: Vec<Event>) {
         self.out.append(&mut events);
     }
 
     /// Adds an event as it is.
-    pub fn event(&mut self, event: Event) {
+    pub(crate) fn event(&mut self, event: Event) {
         if let Some(message) = self.tools.see(&event) {
             self.out.push(Known::Warning { message }.into());
         }
@@ -70,15 +70,14 @@ impl Turn {
         self.out.push(event);
     }
 
-    /// Adds a fact.
-    pub fn meta(&mut self, known: Known) {
+    pub(crate) fn meta(&mut self, known: Known) {
         self.event(known.into());
     }
 
     // --- words ---
 
     /// A whole message of a dialect that does not repeat itself.
-    pub fn text(&mut self, tag: Tag, parent: Option<&str>, text: impl Into<String>) {
+    pub(crate) fn text(&mut self, tag: Tag, parent: Option<&str>, text: impl Into<String>) {
         let text = text.into();
         if text.is_empty() {
             return;
@@ -88,7 +87,7 @@ impl Turn {
     }
 
     /// A piece of a message that is under way.
-    pub fn fragment(&mut self, tag: Tag, parent: Option<&str>, text: impl Into<String>) {
+    pub(crate) fn fragment(&mut self, tag: Tag, parent: Option<&str>, text: impl Into<String>) {
         let text = text.into();
         if text.is_empty() {
             return;
@@ -101,7 +100,7 @@ impl Turn {
     }
 
     /// A whole message that its fragments may have said already: only what they left out is added.
-    pub fn whole(&mut self, tag: Tag, parent: Option<&str>, text: impl Into<String> + AsRef<str>) {
+    pub(crate) fn whole(&mut self, tag: Tag, parent: Option<&str>, text: impl Into<String> + AsRef<str>) {
         match self.words.repeated(tag, parent, text.as_ref()) {
             Some(length) if length == text.as_ref().len() => {}
             Some(length) => self.say(tag, parent, text.as_ref()[length..].to_owned(), Piece::Fragment),
@@ -110,34 +109,34 @@ impl Turn {
     }
 
     /// The message of a speaker is over: fragments that follow are a new one.
-    pub fn message_over(&mut self, tag: Tag, parent: Option<&str>) {
+    pub(crate) fn message_over(&mut self, tag: Tag, parent: Option<&str>) {
         self.words.close(tag, parent);
     }
 
     /// A speaker's messages are over, and none of them will be repeated whole.
-    pub fn messages_over(&mut self, parent: Option<&str>) {
+    pub(crate) fn messages_over(&mut self, parent: Option<&str>) {
         self.words.forget(parent);
     }
 
     /// The final answer, repeated by most agents in their last line: said now unless it was the last thing said.
-    pub fn answer(&mut self, text: impl Into<String> + AsRef<str>) {
+    pub(crate) fn answer(&mut self, text: impl Into<String> + AsRef<str>) {
         if !text.as_ref().trim().is_empty() && !self.words.ends_with(text.as_ref()) {
             self.text(Tag::Ai, None, text);
         }
     }
 
     /// True when the agent has said anything itself.
-    pub fn has_spoken(&self) -> bool {
+    pub(crate) fn has_spoken(&self) -> bool {
         !self.words.is_empty()
     }
 
     /// The end of what the agent has said itself.
-    pub fn last_words(&self) -> &str {
+    pub(crate) fn last_words(&self) -> &str {
         self.words.last()
     }
 
     /// True when a fragment would continue a message.
-    pub fn is_open(&self, tag: Tag, parent: Option<&str>) -> bool {
+    pub(crate) fn is_open(&self, tag: Tag, parent: Option<&str>) -> bool {
         self.open.iter().any(|(open, of)| *open == tag && of.as_deref() == parent)
     }
 
@@ -157,14 +156,20 @@ impl Turn {
     // --- tools ---
 
     /// A tool call begins. A call that runs already is not begun again.
-    pub fn tool_start(&mut self, id: &str, parent: Option<&str>, name: impl Into<String>, input: Option<Object>) {
+    pub(crate) fn tool_start(
+        &mut self,
+        id: &str,
+        parent: Option<&str>,
+        name: impl Into<String>,
+        input: Option<Object>,
+    ) {
         if !self.tools.is_open(id) {
             self.event(within(Event::tool_start(id, name, input), parent));
         }
     }
 
     /// A tool printed something.
-    pub fn tool_output(&mut self, id: &str, parent: Option<&str>, text: impl Into<String>) {
+    pub(crate) fn tool_output(&mut self, id: &str, parent: Option<&str>, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
             self.event(within(Event::tool_output(id, text), parent));
@@ -172,7 +177,7 @@ impl Turn {
     }
 
     /// A tool printed more, without a line break between.
-    pub fn tool_output_fragment(&mut self, id: &str, parent: Option<&str>, text: impl Into<String>) {
+    pub(crate) fn tool_output_fragment(&mut self, id: &str, parent: Option<&str>, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
             let mut event = within(Event::tool_output(id, text), parent);
@@ -183,20 +188,18 @@ impl Turn {
         }
     }
 
-    /// A tool call is over.
-    pub fn tool_end(&mut self, id: &str, parent: Option<&str>, status: Status, duration_ms: Option<u64>) {
+    pub(crate) fn tool_end(&mut self, id: &str, parent: Option<&str>, status: Status, duration_ms: Option<u64>) {
         self.event(within(Event::tool_end(id, status, duration_ms), parent));
     }
 
-    /// The calls that run.
-    pub fn tools(&self) -> &Tools {
+    pub(crate) fn tools(&self) -> &Tools {
         &self.tools
     }
 
     // --- facts ---
 
     /// The session's id, told once and again when it changes.
-    pub fn session(&mut self, id: &str) {
+    pub(crate) fn session(&mut self, id: &str) {
         if !id.is_empty() && self.session.as_deref() != Some(id) {
             self.session = Some(id.to_owned());
             self.meta(Known::Session { id: id.to_owned() });
@@ -204,7 +207,7 @@ impl Turn {
     }
 
     /// The model, told once and again when it changes.
-    pub fn model(&mut self, model: &str) {
+    pub(crate) fn model(&mut self, model: &str) {
         if !model.is_empty() && self.model.as_deref() != Some(model) {
             self.model = Some(model.to_owned());
             self.meta(Known::Model { model: model.to_owned() });
@@ -212,12 +215,12 @@ impl Turn {
     }
 
     /// The model that was told last.
-    pub fn current_model(&self) -> Option<&str> {
+    pub(crate) fn current_model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
     /// The agent's version, told once.
-    pub fn version(&mut self, version: &str) {
+    pub(crate) fn version(&mut self, version: &str) {
         if !version.is_empty() && self.version.as_deref() != Some(version) {
             self.version = Some(version.to_owned());
             self.meta(Known::Version { version: version.to_owned() });
@@ -225,7 +228,7 @@ impl Turn {
     }
 
     /// Tokens and money. Nothing but zeros is what failed runs report: unknown.
-    pub fn usage(&mut self, usage: Usage) {
+    pub(crate) fn usage(&mut self, usage: Usage) {
         let known = [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens];
         if known.iter().any(|tokens| tokens.is_some_and(|tokens| tokens > 0))
             || usage.cost_usd.is_some_and(|cost| cost > 0.0)
@@ -235,19 +238,19 @@ impl Turn {
     }
 
     /// What one call of the model took: the last one tells how full the context is.
-    pub fn call(&mut self, usage: &Usage) {
+    pub(crate) fn call(&mut self, usage: &Usage) {
         if let Some(tokens) = usage.total_or_sum().filter(|tokens| *tokens > 0) {
             self.context = Some(tokens);
         }
     }
 
     /// How many tokens the context has room for.
-    pub fn window(&mut self, tokens: u64) {
+    pub(crate) fn window(&mut self, tokens: u64) {
         self.window = Some(tokens).filter(|tokens| *tokens > 0);
     }
 
     /// The agent met a failure. The same failure told again (an error message, then the result) is one.
-    pub fn failure(&mut self, failure: Failure) {
+    pub(crate) fn failure(&mut self, failure: Failure) {
         if self.failure != Some(failure.class) {
             self.failure = Some(failure.class);
             self.event(failure.into_event());
@@ -255,13 +258,13 @@ impl Turn {
     }
 
     /// The failure that was told last.
-    pub fn failed(&self) -> Option<FailureClass> {
+    pub(crate) fn failed(&self) -> Option<FailureClass> {
         self.failure
     }
 
     /// The agent tries again by itself. A refused login is a failure at once, because no retry can fix it; when it is
     /// refused again, the loop wants to know that too.
-    pub fn retry(&mut self, failure: Failure, attempt: Option<u64>, delay_ms: Option<u64>) {
+    pub(crate) fn retry(&mut self, failure: Failure, attempt: Option<u64>, delay_ms: Option<u64>) {
         if failure.class == FailureClass::Auth && self.failure != Some(FailureClass::Auth) {
             return self.failure(failure);
         }
@@ -270,7 +273,7 @@ impl Turn {
     }
 
     /// The terminal fact; only the first one counts.
-    pub fn end(&mut self, success: Option<bool>, reason: &str) {
+    pub(crate) fn end(&mut self, success: Option<bool>, reason: &str) {
         if !std::mem::replace(&mut self.ended, true) {
             if let Some(tokens) = self.context {
                 self.meta(Known::Context { tokens, window: self.window });
@@ -280,14 +283,14 @@ impl Turn {
     }
 
     /// True after the terminal fact.
-    pub fn ended(&self) -> bool {
+    pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
     // --- what was not understood ---
 
     /// A line that is no event of the dialect: shown as it is, and counted.
-    pub fn stray(&mut self, line: &str, reason: &str) {
+    pub(crate) fn stray(&mut self, line: &str, reason: &str) {
         self.unparsed(line, reason);
         let line = super::strip_ansi(line).into_owned();
         self.text(Tag::Sys, None, line);
@@ -295,7 +298,7 @@ impl Turn {
 
     /// Counts a line that was not understood. The first of each reason is told at once, the others as a
     /// number at the end: a flood of them must not become a flood of events.
-    pub fn unparsed(&mut self, line: &str, reason: &str) {
+    pub(crate) fn unparsed(&mut self, line: &str, reason: &str) {
         if let Some(known) = self.unparsed.iter_mut().find(|known| known.reason == reason) {
             known.further += 1;
             return;
@@ -310,7 +313,7 @@ impl Turn {
 
     /// Counts a line whose `type` is known not to be the dialect's; false for any other. The first of a kind
     /// was looked at; after it the closing brace, which the caller has seen, is proof enough.
-    pub fn is_unknown(&mut self, line: &[u8]) -> bool {
+    pub(crate) fn is_unknown(&mut self, line: &[u8]) -> bool {
         let Some(rest) = line.strip_prefix(b"{\"type\":\"") else { return false };
         let mut kinds = self.unparsed.iter_mut().filter(|unparsed| unparsed.kind.is_some());
         let same = |kind: &str| rest.starts_with(kind.as_bytes()) && rest.get(kind.len()) == Some(&b'"');
@@ -323,7 +326,7 @@ impl Turn {
     }
 
     /// Counts an object whose `type` the dialect does not have; false when it is no object at all.
-    pub fn unknown(&mut self, json: &str) -> bool {
+    pub(crate) fn unknown(&mut self, json: &str) -> bool {
         let kind = super::shape::kind(json).unwrap_or_default();
         if let Some(known) = self.unparsed.iter_mut().find(|known| known.kind.as_deref() == Some(&*kind)) {
             known.further += u64::from(json.ends_with('}'));
@@ -346,7 +349,7 @@ impl Turn {
     }
 
     /// The streams are over: closes what is open and tells what was counted.
-    pub fn close(&mut self, success: Option<bool>, reason: &str) {
+    pub(crate) fn close(&mut self, success: Option<bool>, reason: &str) {
         let mut out = std::mem::take(&mut self.out);
         self.tools.close(&mut out);
         self.out = out;
@@ -359,7 +362,7 @@ impl Turn {
     }
 
     /// The same for an agent without a terminal event: its process, or a failure that it tells, says how it went.
-    pub fn close_by_exit(&mut self, exit: Option<Exit>, failure: Option<Failure>) {
+    pub(crate) fn close_by_exit(&mut self, exit: Option<Exit>, failure: Option<Failure>) {
         let failed = exit.is_some_and(|exit| !exit.success());
         let success = (failed || failure.is_some()).then_some(false);
         if let Some(failure) = failure {

@@ -25,7 +25,7 @@ struct Fragments {
 
 /// The words of one iteration, as far as a repetition could name them.
 #[derive(Debug, Default)]
-pub struct Words {
+pub(crate) struct Words {
     messages: Vec<Fragments>,
     /// The end of the agent's own words.
     said: String,
@@ -35,12 +35,12 @@ pub struct Words {
 
 impl Words {
     /// The end of the agent's own words.
-    pub fn last(&self) -> &str {
+    pub(crate) fn last(&self) -> &str {
         &self.said
     }
 
     /// Takes note of the agent's own words.
-    pub fn said(&mut self, text: &str) {
+    pub(crate) fn said(&mut self, text: &str) {
         if self.said.len() + text.len() > 2 * REMEMBERED {
             let keep = self.said.len().saturating_sub(REMEMBERED);
             let from = (keep..=self.said.len()).find(|&at| self.said.is_char_boundary(at)).unwrap_or(0);
@@ -54,12 +54,12 @@ impl Words {
     }
 
     /// True when the agent has said nothing.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.said.is_empty()
     }
 
     /// True when `answer` is what the agent said last, blanks aside.
-    pub fn ends_with(&self, answer: &str) -> bool {
+    pub(crate) fn ends_with(&self, answer: &str) -> bool {
         fn backwards(text: &str) -> impl Iterator<Item = char> {
             text.chars().rev().filter(|character| !character.is_whitespace())
         }
@@ -75,7 +75,7 @@ impl Words {
     }
 
     /// Takes note of a fragment; true when it is the first of its message.
-    pub fn fragment(&mut self, tag: Tag, parent: Option<&str>, text: &str) -> bool {
+    pub(crate) fn fragment(&mut self, tag: Tag, parent: Option<&str>, text: &str) -> bool {
         let open = self.messages.iter().rposition(|message| message.open && message.is_of(tag, parent));
         let at = open.unwrap_or_else(|| {
             if self.messages.len() == MESSAGES {
@@ -96,19 +96,19 @@ impl Words {
     }
 
     /// The message is over: what follows is a new one. Its repetition may still come.
-    pub fn close(&mut self, tag: Tag, parent: Option<&str>) {
+    pub(crate) fn close(&mut self, tag: Tag, parent: Option<&str>) {
         for message in self.messages.iter_mut().filter(|message| message.is_of(tag, parent)) {
             message.open = false;
         }
     }
 
     /// Nobody will repeat what this speaker has said.
-    pub fn forget(&mut self, parent: Option<&str>) {
+    pub(crate) fn forget(&mut self, parent: Option<&str>) {
         self.messages.retain(|message| message.parent.as_deref() != parent);
     }
 
     /// How much of a whole message its fragments have said already; `None` when they have not said it.
-    pub fn repeated(&mut self, tag: Tag, parent: Option<&str>, whole: &str) -> Option<usize> {
+    pub(crate) fn repeated(&mut self, tag: Tag, parent: Option<&str>, whole: &str) -> Option<usize> {
         let at = self.messages.iter().position(|message| message.is_of(tag, parent) && message.begins(whole))?;
         Some(self.messages.remove(at).length)
     }

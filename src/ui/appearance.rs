@@ -50,8 +50,7 @@ pub enum Place {
 
 /// Whether a key that is pressed now comes to the run that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeysGoTo {
-    /// It does.
+pub(crate) enum KeysGoTo {
     Run,
     /// It goes elsewhere, or there is none.
     Elsewhere,
@@ -80,7 +79,6 @@ pub enum Motion {
 /// Which characters arrive where the view is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Letters {
-    /// All of Unicode.
     Any,
     /// ASCII: in another encoding the bytes of other letters would be anything, even orders to the terminal.
     Ascii,
@@ -89,9 +87,7 @@ pub enum Letters {
 /// How a terminal calls somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alert {
-    /// Not at all.
     Off,
-    /// By its bell.
     Bell,
     /// By its bell and a notice, as iTerm2 and most others take it.
     Osc9,
@@ -99,10 +95,8 @@ pub enum Alert {
     Osc777,
 }
 
-/// How much is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// In general.
     pub volume: Volume,
     /// What is shown in full.
     pub channels: Vec<Channel>,
@@ -116,14 +110,12 @@ pub enum Volume {
     /// What the agent says and does; what is long is folded.
     #[default]
     Usual,
-    /// Everything.
     Full,
 }
 
 /// Something that is folded unless it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// Reasoning.
     Think,
     /// What tools print, and what they change.
     Tools,
@@ -135,7 +127,7 @@ pub enum Channel {
 
 impl Detail {
     /// True when nothing of this is folded.
-    pub fn shows(&self, channel: Channel) -> bool {
+    pub(crate) fn shows(&self, channel: Channel) -> bool {
         match self.volume {
             Volume::Quiet => false,
             Volume::Usual => self.channels.contains(&channel),
@@ -144,7 +136,7 @@ impl Detail {
     }
 
     /// True when only the outcome counts.
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.volume == Volume::Quiet
     }
 }

@@ -17,23 +17,20 @@ const PLAN_LINES: usize = 4;
 const SHORTEST_ARGUMENT: usize = 16;
 
 /// One line of a callout.
-pub struct CalloutRow {
+pub(crate) struct CalloutRow {
     /// Its name, on its first line only.
     pub name: &'static str,
-    /// What it says.
     pub text: String,
-    /// How it looks.
     pub ink: Ink,
 }
 
 /// Gathers what the callouts need while the iteration runs.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub(crate) struct Gathered {
     /// The first thinking of the iteration.
     thinking: String,
     /// The newest todo list.
     pub todo: Vec<TodoItem>,
-    /// The tools.
     pub calls: Calls,
     /// Whether the agent reported usage.
     pub usage: bool,
@@ -41,7 +38,7 @@ pub struct Gathered {
 
 impl Gathered {
     /// Thinking makes the plan, as far as it is short.
-    pub fn think(&mut self, text: &str, delta: bool) {
+    pub(crate) fn think(&mut self, text: &str, delta: bool) {
         if self.thinking.len() < 4096 {
             if !delta && !self.thinking.is_empty() {
                 self.thinking.push('\n');
@@ -51,7 +48,7 @@ impl Gathered {
     }
 
     /// All callouts of the iteration that is over.
-    pub fn rows(&self, receipt: &Receipt, glyphs: &Glyphs, columns: usize) -> Vec<CalloutRow> {
+    pub(crate) fn rows(&self, receipt: &Receipt, glyphs: &Glyphs, columns: usize) -> Vec<CalloutRow> {
         let mut rows = self.plan(glyphs);
         rows.extend(self.actions(glyphs, columns));
         rows.extend(self.report(receipt, glyphs));
@@ -93,14 +90,14 @@ impl Gathered {
     }
 
     /// True when the report says how the iteration ended.
-    pub const fn has_report(&self) -> bool {
+    pub(crate) const fn has_report(&self) -> bool {
         self.usage
     }
 }
 
 /// One line for a tool: status, name, main argument, duration, lines of output. The argument gives way, so that the line
 /// keeps to the columns.
-pub fn action(call: &Call, name_width: usize, glyphs: &Glyphs, columns: usize) -> (String, Ink) {
+pub(crate) fn action(call: &Call, name_width: usize, glyphs: &Glyphs, columns: usize) -> (String, Ink) {
     let (mark, ink) = match call.status {
         Some(Status::Ok) => (glyphs.ok, Ink::Good),
         Some(Status::Fail) => (glyphs.fail, Ink::Bad),

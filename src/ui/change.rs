@@ -7,9 +7,8 @@ use crate::event::Object;
 /// More lines of a difference are counted, not kept.
 const MOST_KEPT: usize = 60;
 
-/// A difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub(crate) struct Change {
     /// How many lines it adds.
     pub added: usize,
     /// How many it takes away.
@@ -20,7 +19,7 @@ pub struct Change {
 
 impl Change {
     /// What the arguments of a tool say: an edit of a text, several of them, or a patch.
-    pub fn of(input: &Object) -> Option<Self> {
+    pub(crate) fn of(input: &Object) -> Option<Self> {
         let text = |object: &Object, names: [&str; 3]| {
             names.iter().find_map(|name| object.get(*name).and_then(Value::as_str).map(str::to_owned))
         };

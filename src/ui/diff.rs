@@ -4,17 +4,16 @@ use super::style::Ink;
 
 /// Whether the lines that come are those of a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Diff {
+pub(crate) enum Diff {
     /// They are anything else.
     #[default]
     Outside,
-    /// They are.
     Inside,
 }
 
 impl Diff {
     /// The ink of the next line, when it belongs to a difference.
-    pub fn line(&mut self, line: &str) -> Option<Ink> {
+    pub(crate) fn line(&mut self, line: &str) -> Option<Ink> {
         if *self == Self::Outside && !begins(line) {
             return None;
         }
@@ -32,7 +31,7 @@ fn begins(line: &str) -> bool {
 }
 
 /// The ink of a line that is known to be one of a difference; none when it does not look like it.
-pub fn ink(line: &str) -> Option<Ink> {
+pub(crate) fn ink(line: &str) -> Option<Ink> {
     const ABOUT: [&str; 13] = [
         "diff ",
         "index ",

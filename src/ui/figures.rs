@@ -4,7 +4,7 @@ use crate::event::Usage;
 use crate::plural::ending;
 
 /// `218 ms`, `2.3 s`, `12 s`, `4m12s`, `2h05m`.
-pub fn duration(milliseconds: u64) -> String {
+pub(crate) fn duration(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
         0 => format!("{milliseconds} ms"),
@@ -15,8 +15,7 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// `1,234,567`.
-pub fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -29,7 +28,7 @@ pub fn count(number: u64) -> String {
 }
 
 /// `950`, `41k`, `1.2M`: for where there is little room.
-pub fn about(number: u64) -> String {
+pub(crate) fn about(number: u64) -> String {
     match number {
         0..1000 => number.to_string(),
         1000..1_000_000 => format!("{}k", number / 1000),
@@ -37,28 +36,26 @@ pub fn about(number: u64) -> String {
     }
 }
 
-/// `$0.0120`, `$0.37`.
-pub fn money(usd: f64) -> String {
+pub(crate) fn money(usd: f64) -> String {
     if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
 /// An amount that a person gave: `$5`, `$2.50`.
-pub fn dollars(usd: f64) -> String {
+pub(crate) fn dollars(usd: f64) -> String {
     if usd.fract() == 0.0 { format!("${usd:.0}") } else { format!("${usd:.2}") }
 }
 
-/// `1 tool`, `2 tools`.
-pub fn plural(number: u64, one: &str) -> String {
+pub(crate) fn plural(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), ending(number))
 }
 
 /// `1 token`, `41k tokens`: for where there is little room.
-pub fn tokens(number: u64) -> String {
+pub(crate) fn tokens(number: u64) -> String {
     format!("{} token{}", about(number), ending(number))
 }
 
 /// What is known of tokens and money; empty when nothing is.
-pub fn usage(usage: &Usage) -> Vec<String> {
+pub(crate) fn usage(usage: &Usage) -> Vec<String> {
     let mut parts = Vec::new();
     match (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) {
         (None, None, None) => {}

@@ -15,12 +15,11 @@ use crate::journal::{Activity, Outcome, Receipt};
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// A ralph is at work on it.
     Running,
     /// It waits for a limit to pass.
     Waiting,
-    /// A person paused it.
     Paused,
     /// It has no end: it was killed, or the machine stopped.
     Unfinished,
@@ -30,7 +29,7 @@ pub enum Standing {
 
 impl Standing {
     /// In words, as the table and JSON have it.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Waiting => "waiting",
@@ -41,7 +40,7 @@ impl Standing {
     }
 
     /// What a run does that is alive.
-    pub const fn of(activity: &Activity) -> Self {
+    pub(crate) const fn of(activity: &Activity) -> Self {
         match activity {
             Activity::Running | Activity::Pausing => Self::Running,
             Activity::Waiting { .. } => Self::Waiting,
@@ -50,7 +49,7 @@ impl Standing {
     }
 
     /// True while a ralph is at work on it.
-    pub const fn is_alive(self) -> bool {
+    pub(crate) const fn is_alive(self) -> bool {
         matches!(self, Self::Running | Self::Waiting | Self::Paused)
     }
 
@@ -65,10 +64,8 @@ impl Standing {
 
 /// One run with what is shown of it.
 #[derive(Clone, Debug)]
-pub struct Told {
-    /// What it came to.
+pub(crate) struct Told {
     pub summary: Summary,
-    /// How far it has come.
     pub standing: Standing,
     /// The first words of its prompt.
     pub words: String,
@@ -76,18 +73,18 @@ pub struct Told {
 
 impl Told {
     /// How long it took, or has taken until now.
-    pub fn duration_ms(&self) -> u64 {
+    pub(crate) fn duration_ms(&self) -> u64 {
         if self.standing.is_alive() { self.summary.elapsed_ms(Timestamp::now()) } else { self.summary.duration_ms() }
     }
 }
 
 /// A time as people here read it.
-pub fn local(at: Option<Timestamp>) -> String {
+pub(crate) fn local(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// The time of day where the user is.
-pub fn clock(at: Timestamp) -> String {
+pub(crate) fn clock(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
 }
 
@@ -95,8 +92,7 @@ fn money(cost: Option<f64>) -> String {
     cost.map_or_else(|| "-".to_owned(), figures::money)
 }
 
-/// The table of runs.
-pub fn table(runs: &[Told]) -> String {
+pub(crate) fn table(runs: &[Told]) -> String {
     let heading = ["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME", "PROMPT"].map(str::to_owned).to_vec();
     let rows = runs.iter().map(|told| {
         let Told { summary, standing, words } = told;
@@ -117,8 +113,7 @@ pub fn table(runs: &[Told]) -> String {
     lines(&columns, &rows).iter().fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// One run in full.
-pub fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
+pub(crate) fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
     let Told { summary, standing, words } = told;
     let mut text = String::new();
     let dot = glyphs.dot;
@@ -203,7 +198,7 @@ fn work(receipt: &Receipt) -> Vec<String> {
 }
 
 /// One run as Markdown, for a pull request.
-pub fn markdown(told: &Told) -> String {
+pub(crate) fn markdown(told: &Told) -> String {
     let Told { summary, standing, words } = told;
     let mut text = String::new();
     let _ = writeln!(text, "## ralph run `{}`: {}\n", code(&summary.run), standing.name());

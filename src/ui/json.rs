@@ -9,14 +9,13 @@ use super::text::is_obeyed;
 use crate::journal::Record;
 
 /// Writes each record as a line.
-pub struct JsonView<W> {
+pub(crate) struct JsonView<W> {
     out: W,
     line: Vec<u8>,
 }
 
 impl<W: Write + Send> JsonView<W> {
-    /// Writes to `out`.
-    pub fn new(out: W) -> Self {
+    pub(crate) fn new(out: W) -> Self {
         Self { out, line: Vec::new() }
     }
 }
@@ -37,13 +36,13 @@ impl<W: Write + Send> View for JsonView<W> {
 }
 
 /// JSON over several lines, for people and programs.
-pub fn pretty(value: &serde_json::Value) -> String {
+pub(crate) fn pretty(value: &serde_json::Value) -> String {
     let text = format!("{value:#}\n");
     escaped(text.as_bytes()).unwrap_or(text)
 }
 
 /// The same JSON without characters that a terminal obeys; `None` when there are none. They only stand in strings.
-pub fn escaped(json: &[u8]) -> Option<String> {
+pub(crate) fn escaped(json: &[u8]) -> Option<String> {
     // DEL, and how all others begin in UTF-8.
     memchr::memchr3(0x7f, 0xc2, 0xe2, json)?;
     let text = String::from_utf8_lossy(json);

@@ -54,7 +54,6 @@ pub struct LineView<W: Write> {
 /// Whose the terminal is that a view is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// The view's alone.
     View,
     /// The view's, until an agent's own program gets it.
     Both,
@@ -82,21 +81,21 @@ impl<W: Write> LineView<W> {
 
     /// The same without bell and notices of the desktop.
     #[must_use]
-    pub fn silent(mut self) -> Self {
+    pub(crate) fn silent(mut self) -> Self {
         self.output.appearance.alert = Alert::Off;
         self
     }
 
     /// For a terminal that agents get for themselves now and then: meanwhile nothing is shown.
     #[must_use]
-    pub fn beside_the_agent(mut self) -> Self {
+    pub(crate) fn beside_the_agent(mut self) -> Self {
         self.terminal = Owner::Both;
         self
     }
 
     /// For a run that takes keys from this terminal; `keys_go_to` says whether it does so now.
     #[must_use]
-    pub fn with_keys(mut self, keys_go_to: fn() -> KeysGoTo) -> Self {
+    pub(crate) fn with_keys(mut self, keys_go_to: fn() -> KeysGoTo) -> Self {
         self.keys_go_to = keys_go_to;
         self
     }

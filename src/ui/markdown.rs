@@ -17,7 +17,7 @@ const LONGEST: usize = 4096;
 
 /// What has been seen of a text so far.
 #[derive(Debug)]
-pub struct Markdown {
+pub(crate) struct Markdown {
     glyphs: Glyphs,
     state: BlockState,
     diff: Diff,
@@ -46,12 +46,12 @@ enum Content {
 
 impl Markdown {
     /// At the beginning of a text.
-    pub fn new(glyphs: Glyphs) -> Self {
+    pub(crate) fn new(glyphs: Glyphs) -> Self {
         Self { glyphs, state: BlockState::Text, diff: Diff::default() }
     }
 
     /// True for a line that is shown as it is: nothing in it, or before it, gives it a meaning.
-    pub fn is_plain(&self, line: &str) -> bool {
+    pub(crate) fn is_plain(&self, line: &str) -> bool {
         if !matches!(self.state, BlockState::Text) || self.diff == Diff::Inside {
             return false;
         }
@@ -66,7 +66,7 @@ impl Markdown {
     }
 
     /// Takes a line; gives the lines that are shown.
-    pub fn line(&mut self, line: &str, columns: usize, out: &mut Vec<Styled>) {
+    pub(crate) fn line(&mut self, line: &str, columns: usize, out: &mut Vec<Styled>) {
         let line = safe(line);
         let trimmed = line.trim_start();
         match &mut self.state {
@@ -118,7 +118,7 @@ impl Markdown {
     }
 
     /// Gives what is held, because somebody waits; more of the same may come.
-    pub fn pause(&mut self, columns: usize, out: &mut Vec<Styled>) {
+    pub(crate) fn pause(&mut self, columns: usize, out: &mut Vec<Styled>) {
         match &mut self.state {
             BlockState::Table(table) => table.give(columns, &self.glyphs, out),
             BlockState::Heading(_) => self.end(columns, out),
@@ -127,7 +127,7 @@ impl Markdown {
     }
 
     /// The text is over: gives what is held.
-    pub fn end(&mut self, columns: usize, out: &mut Vec<Styled>) {
+    pub(crate) fn end(&mut self, columns: usize, out: &mut Vec<Styled>) {
         match std::mem::replace(&mut self.state, BlockState::Text) {
             BlockState::Heading(line) => out.push(inline::styled(&line, Ink::None)),
             BlockState::Table(mut table) => table.give(columns, &self.glyphs, out),

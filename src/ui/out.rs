@@ -10,17 +10,17 @@ use crate::error::UserError;
 use crate::redact::Redactor;
 
 /// Prints text for people on standard output. Line breaks and tabs stay.
-pub fn print(text: &str) -> io::Result<()> {
+pub(crate) fn print(text: &str) -> io::Result<()> {
     send(io::stdout(), &clean(text, Colours::Replaced))
 }
 
 /// Prints text that ralph has painted: colours stay, too.
-pub fn print_painted(text: &str) -> io::Result<()> {
+pub(crate) fn print_painted(text: &str) -> io::Result<()> {
     send(io::stdout(), &clean(text, Colours::Kept))
 }
 
 /// Prints lines on standard error, without secrets.
-pub fn tell(text: impl Display) {
+pub(crate) fn tell(text: impl Display) {
     let mut text = format!("{text}\n");
     Redactor::of_process().clean(&mut text);
     // The reader may be gone.
@@ -28,45 +28,45 @@ pub fn tell(text: impl Display) {
 }
 
 /// Prints a warning on standard error, without secrets.
-pub fn warn(text: impl Display) {
+pub(crate) fn warn(text: impl Display) {
     tell(format_args!("warning: {text}"));
 }
 
 /// Prints an error and its hints on standard error, without secrets: it may quote a command line, or an agent.
-pub fn error(error: &UserError) {
+pub(crate) fn error(error: &UserError) {
     tell(error);
 }
 
 /// Asks on standard error; the answer is typed behind the question.
-pub fn ask(question: &str) -> io::Result<()> {
+pub(crate) fn ask(question: &str) -> io::Result<()> {
     send(io::stderr(), &clean(question, Colours::Replaced))
 }
 
 /// True when a person can be asked on standard error.
-pub fn can_ask() -> bool {
+pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// True when standard output is a terminal.
-pub fn is_terminal() -> bool {
+pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
 /// Standard output for a view, which writes styled spans of harmless text, and for programs that only other programs
 /// read. Text from anywhere else goes through [`print()`] or [`Data`].
-pub fn stdout() -> io::Stdout {
+pub(crate) fn stdout() -> io::Stdout {
     io::stdout()
 }
 
 /// Standard error for programs that only other programs read.
-pub fn stderr() -> io::Stderr {
+pub(crate) fn stderr() -> io::Stderr {
     io::stderr()
 }
 
 /// Standard output for what another program may need byte for byte: raw output, exports, dialects. Made harmless only
 /// on a terminal.
 #[derive(Debug)]
-pub struct Data {
+pub(crate) struct Data {
     out: io::Stdout,
     /// The line under way, where the output is a terminal.
     line: Option<Vec<u8>>,
@@ -74,7 +74,7 @@ pub struct Data {
 
 impl Data {
     /// Writes to standard output.
-    pub fn on_stdout() -> Self {
+    pub(crate) fn on_stdout() -> Self {
         Self { out: io::stdout(), line: is_terminal().then(Vec::new) }
     }
 }

@@ -36,13 +36,12 @@ a{color:inherit}
 "#;
 
 /// Says what an iteration changed.
-pub type Differences = Box<dyn Fn(&Receipt) -> Option<String> + Send>;
+pub(crate) type Differences = Box<dyn Fn(&Receipt) -> Option<String> + Send>;
 
 /// The longest difference in a page.
 const LONGEST_DIFFERENCE: usize = 256 * 1024;
 
-/// Writes the page.
-pub struct PageView<W: Write> {
+pub(crate) struct PageView<W: Write> {
     out: W,
     differences: Differences,
     /// The text that is being said.
@@ -51,7 +50,7 @@ pub struct PageView<W: Write> {
 
 impl<W: Write> PageView<W> {
     /// Writes what comes before the records.
-    pub fn new(mut out: W, told: &Told, differences: Differences) -> io::Result<Self> {
+    pub(crate) fn new(mut out: W, told: &Told, differences: Differences) -> io::Result<Self> {
         let Told { summary, standing, words } = told;
         let title = format!("ralph run {}", summary.run);
         write!(
@@ -102,7 +101,7 @@ impl<W: Write> PageView<W> {
     }
 
     /// Writes what comes after the records.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.close()?;
         writeln!(self.out, "</body></html>")?;
         self.out.flush()

@@ -11,7 +11,11 @@ use crate::journal::{Follow, Record};
 const TICK: Duration = Duration::from_secs(1);
 
 /// Shows the records that are wanted until no more will come.
-pub fn show(follow: &mut Follow, view: &mut dyn View, mut wanted: impl FnMut(&Record) -> bool) -> io::Result<()> {
+pub(crate) fn show(
+    follow: &mut Follow,
+    view: &mut dyn View,
+    mut wanted: impl FnMut(&Record) -> bool,
+) -> io::Result<()> {
     let mut told = Instant::now();
     loop {
         let mut any = false;

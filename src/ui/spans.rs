@@ -41,8 +41,7 @@ struct Tool {
 }
 
 impl<W: Write> SpanView<W> {
-    /// Writes to `out`.
-    pub const fn new(out: W) -> Self {
+    pub(crate) const fn new(out: W) -> Self {
         Self {
             out,
             run: String::new(),
@@ -57,8 +56,7 @@ impl<W: Write> SpanView<W> {
         }
     }
 
-    /// Writes everything.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.close_iteration(None);
         let (Some(started), Some(newest)) = (self.started, self.newest) else { return Ok(()) };
         let mut attributes = vec![

@@ -14,31 +14,21 @@ pub enum Palette {
 /// What something means, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// Not important.
     Dim,
-    /// A heading.
     Strong,
-    /// It worked.
     Good,
-    /// It did not.
     Bad,
     /// Somebody should look.
     Warn,
-    /// The agent's tag.
     Agent,
-    /// A tool's tag.
     Tool,
     /// A heading in the agent's words.
     Heading,
-    /// Stressed words.
     Emphasis,
     /// Words stressed twice.
     StrongEmphasis,
-    /// Words taken back.
     Struck,
-    /// Code.
     Code,
-    /// A place to go to.
     Link,
     /// A line that a difference adds.
     Added,
@@ -46,13 +36,11 @@ pub enum Ink {
     Removed,
     /// Where a difference is.
     Hunk,
-    /// As it is.
     None,
 }
 
 impl Ink {
-    /// The colour of a tag.
-    pub const fn of(tag: Tag) -> Self {
+    pub(crate) const fn of(tag: Tag) -> Self {
         match tag {
             Tag::Ai => Self::Agent,
             Tag::Tool => Self::Tool,
@@ -62,7 +50,7 @@ impl Ink {
     }
 
     /// What switches it on. Each sequence sets one thing, which every terminal understands.
-    pub const fn sequence(self) -> &'static str {
+    pub(crate) const fn sequence(self) -> &'static str {
         match self {
             Self::Dim => "\u{1b}[2m",
             Self::Strong => "\u{1b}[1m",
@@ -82,11 +70,11 @@ impl Ink {
 }
 
 /// What switches every ink off.
-pub const RESET: &str = "\u{1b}[0m";
+pub(crate) const RESET: &str = "\u{1b}[0m";
 
 impl Palette {
     /// The text in the colour.
-    pub fn paint(self, ink: Ink, text: &str) -> String {
+    pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
         if self == Self::Plain || ink == Ink::None || text.is_empty() {
             text.to_owned()
         } else {
@@ -126,7 +114,7 @@ pub struct Glyphs {
 
 impl Glyphs {
     /// What stands between two facts.
-    pub fn between(&self) -> String {
+    pub(crate) fn between(&self) -> String {
         if self.dot == "," { ", ".to_owned() } else { format!(" {} ", self.dot) }
     }
 
@@ -163,7 +151,7 @@ impl Glyphs {
     };
 
     /// For inputs: words instead of signs.
-    pub const WORDS: Self = Self {
+    pub(crate) const WORDS: Self = Self {
         gutter: ":",
         callout: ":",
         ok: "ok",

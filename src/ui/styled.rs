@@ -5,7 +5,7 @@ use super::text::{rows, width};
 
 /// A harmless line, and the ink of each part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Styled {
+pub(crate) struct Styled {
     text: String,
     /// Where each ink ends; what is behind the last one has none.
     inks: Vec<(usize, Ink)>,
@@ -14,8 +14,7 @@ pub struct Styled {
 }
 
 impl Styled {
-    /// A line in one ink.
-    pub fn new(text: impl Into<String>, ink: Ink) -> Self {
+    pub(crate) fn new(text: impl Into<String>, ink: Ink) -> Self {
         let mut line = Self::default();
         line.push(&text.into(), ink);
         line
@@ -23,13 +22,13 @@ impl Styled {
 
     /// The same with rows after the first moved in.
     #[must_use]
-    pub fn hanging(mut self, hang: usize) -> Self {
+    pub(crate) fn hanging(mut self, hang: usize) -> Self {
         self.hang = hang;
         self
     }
 
     /// Appends words in an ink.
-    pub fn push(&mut self, text: &str, ink: Ink) {
+    pub(crate) fn push(&mut self, text: &str, ink: Ink) {
         if text.is_empty() {
             return;
         }
@@ -41,7 +40,7 @@ impl Styled {
     }
 
     /// Appends another line.
-    pub fn append(&mut self, other: &Self) {
+    pub(crate) fn append(&mut self, other: &Self) {
         let mut start = 0;
         for &(end, ink) in &other.inks {
             self.push(&other.text[start..end], ink);
@@ -51,12 +50,12 @@ impl Styled {
 
     /// The words without their inks.
     #[cfg(test)]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Its parts, each in its ink.
-    pub fn parts(&self) -> impl Iterator<Item = (Ink, &str)> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (Ink, &str)> {
         let mut start = 0;
         let inked = self.inks.iter().map(move |&(end, ink)| (ink, &self.text[std::mem::replace(&mut start, end)..end]));
         let rest = self.inks.last().map_or(0, |&(end, _)| end);
@@ -64,12 +63,12 @@ impl Styled {
     }
 
     /// The columns it takes.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         width(&self.text)
     }
 
     /// The rows of the line, each at most so wide.
-    pub fn split(&self, columns: usize) -> Vec<Self> {
+    pub(crate) fn split(&self, columns: usize) -> Vec<Self> {
         let hang = self.hang.min(columns / 2);
         let found = rows(&self.text, columns, columns.saturating_sub(hang));
         if found.len() == 1 {
@@ -95,7 +94,7 @@ impl Styled {
     }
 
     /// The line for a terminal, or without any ink.
-    pub fn painted(&self, palette: Palette) -> String {
+    pub(crate) fn painted(&self, palette: Palette) -> String {
         if palette == Palette::Plain {
             return self.text.clone();
         }

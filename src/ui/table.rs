@@ -4,15 +4,13 @@ use super::text::width;
 
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    /// Words.
+pub(crate) enum Align {
     Left,
-    /// Numbers.
     Right,
 }
 
 /// Rows as lines, the first one being the heading. The last column is never padded.
-pub fn lines(columns: &[Align], rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn lines(columns: &[Align], rows: &[Vec<String>]) -> Vec<String> {
     let most = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(most).collect();
     let line = |row: &Vec<String>| {
@@ -29,7 +27,7 @@ pub fn lines(columns: &[Align], rows: &[Vec<String>]) -> Vec<String> {
 }
 
 /// A bar for a part of the largest value.
-pub fn bar(value: f64, largest: f64, columns: u32, block: &str) -> String {
+pub(crate) fn bar(value: f64, largest: f64, columns: u32, block: &str) -> String {
     if largest <= 0.0 || value <= 0.0 {
         return String::new();
     }

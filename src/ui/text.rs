@@ -15,7 +15,7 @@ pub fn harmless(text: &str) -> String {
 }
 
 /// The same without a copy where nothing is to be replaced: most lines of most agents are plain ASCII.
-pub fn safe(text: &str) -> Cow<'_, str> {
+pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
         return Cow::Borrowed(text);
     }
@@ -34,7 +34,7 @@ pub fn safe(text: &str) -> Cow<'_, str> {
 }
 
 /// Characters that a terminal obeys rather than shows: controls, and those that change the direction of writing.
-pub const fn is_obeyed(character: char) -> bool {
+pub(crate) const fn is_obeyed(character: char) -> bool {
     matches!(
         character,
         '\u{0}'..='\u{1f}'
@@ -50,7 +50,7 @@ pub const fn is_obeyed(character: char) -> bool {
 }
 
 /// The columns that a text takes.
-pub fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
@@ -63,7 +63,7 @@ pub fn wrap(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// Where the rows of a harmless line are: the first has `first` columns, those after it have `rest`.
-pub fn rows(line: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
+pub(crate) fn rows(line: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::with_capacity(1);
     let mut start = 0;
     let mut columns = first.max(8);
@@ -104,7 +104,7 @@ fn overflow(text: &str, columns: usize) -> Option<usize> {
 }
 
 /// The text cut to the columns, with an ellipsis when something is missing.
-pub fn cut(text: &str, columns: usize) -> String {
+pub(crate) fn cut(text: &str, columns: usize) -> String {
     if overflow(text, columns).is_none() {
         return text.to_owned();
     }

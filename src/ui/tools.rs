@@ -11,16 +11,12 @@ const LONGEST_ARGUMENT: usize = 200;
 const MOST_KEPT: usize = 200;
 /// So much of what a call prints is kept from its beginning, and as much from its end.
 const KEPT_BYTES: usize = 4096;
-/// So many are shown.
-pub const MOST_SHOWN: usize = 20;
+pub(crate) const MOST_SHOWN: usize = 20;
 
-/// One tool call.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     id: String,
-    /// The tool's name.
     pub name: String,
-    /// Its main argument.
     pub argument: String,
     /// How it went, once it is over.
     pub status: Option<Status>,
@@ -59,23 +55,20 @@ fn boundary(text: &str, at: usize) -> usize {
 
 /// What is shown of a call's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
-    /// From its beginning.
+pub(crate) struct Excerpt {
     pub first: Vec<String>,
     /// How many lines are left out between the two.
     pub left_out: usize,
-    /// From its end.
     pub last: Vec<String>,
 }
 
 impl Call {
-    /// Its id.
-    pub fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
     /// The first and the last lines of what it printed.
-    pub fn excerpt(&self, first: usize, last: usize) -> Excerpt {
+    pub(crate) fn excerpt(&self, first: usize, last: usize) -> Excerpt {
         let owned = |line: &&str| (*line).to_owned();
         let Printed { head, tail } = &self.printed;
         let whole = if tail.len() < KEPT_BYTES { format!("{head}{tail}") } else { String::new() };
@@ -97,14 +90,13 @@ impl Call {
 
 /// The calls of one iteration, in the order they started.
 #[derive(Clone, Debug, Default)]
-pub struct Calls {
+pub(crate) struct Calls {
     kept: Vec<Call>,
     forgotten: usize,
 }
 
 impl Calls {
-    /// A call begins.
-    pub fn start(&mut self, id: &str, name: &str, input: Option<&Object>) {
+    pub(crate) fn start(&mut self, id: &str, name: &str, input: Option<&Object>) {
         let argument = input.map(main_argument).unwrap_or_default();
         if self.kept.len() >= MOST_KEPT
             && let Some(old) = (MOST_SHOWN..self.kept.len()).find(|&at| self.kept[at].status.is_some())
@@ -125,7 +117,7 @@ impl Calls {
     }
 
     /// A call printed something.
-    pub fn output(&mut self, id: &str, text: &str, delta: bool) {
+    pub(crate) fn output(&mut self, id: &str, text: &str, delta: bool) {
         if let Some(call) = self.open(id) {
             call.lines += if delta { text.matches('\n').count() } else { text.lines().count() };
             if !delta && !call.printed.head.is_empty() {
@@ -135,8 +127,7 @@ impl Calls {
         }
     }
 
-    /// A call is over.
-    pub fn end(&mut self, id: &str, status: Status, duration_ms: Option<u64>) -> Option<&Call> {
+    pub(crate) fn end(&mut self, id: &str, status: Status, duration_ms: Option<u64>) -> Option<&Call> {
         let call = self.open(id)?;
         call.status = Some(status);
         call.duration_ms = duration_ms;
@@ -144,29 +135,28 @@ impl Calls {
     }
 
     /// The newest call with this id.
-    pub fn find(&self, id: &str) -> Option<&Call> {
+    pub(crate) fn find(&self, id: &str) -> Option<&Call> {
         self.kept.iter().rev().find(|call| call.id == id)
     }
 
     /// The first of them, as many as are shown.
-    pub fn shown(&self) -> &[Call] {
+    pub(crate) fn shown(&self) -> &[Call] {
         &self.kept[..self.kept.len().min(MOST_SHOWN)]
     }
 
     /// Forgets what a call printed, once it was shown.
-    pub fn forget_output(&mut self, id: &str) {
+    pub(crate) fn forget_output(&mut self, id: &str) {
         if let Some(call) = self.open(id) {
             call.printed = Printed::default();
         }
     }
 
     /// Those that have not ended, oldest first.
-    pub fn running(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Call> {
         self.kept.iter().filter(|call| call.status.is_none())
     }
 
-    /// How many there were.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.kept.len() + self.forgotten
     }
 
@@ -176,7 +166,7 @@ impl Calls {
 }
 
 /// The argument that tells most about a call, on one line.
-pub fn main_argument(input: &Object) -> String {
+pub(crate) fn main_argument(input: &Object) -> String {
     const TELLING: [&str; 16] = [
         "command",
         "cmd",

@@ -12,19 +12,15 @@ use crate::event::Known;
 use crate::journal::{CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
 
-/// A fact in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phrase {
+pub(crate) struct Phrase {
     /// What it is about, where a view has room for that.
     pub tag: &'static str,
-    /// How it looks.
     pub ink: Ink,
-    /// The words.
     pub text: String,
 }
 
-/// How a run ended.
-pub const fn outcome(outcome: Outcome) -> (&'static str, Ink) {
+pub(crate) const fn outcome(outcome: Outcome) -> (&'static str, Ink) {
     match outcome {
         Outcome::Complete => ("complete", Ink::Good),
         Outcome::Failed => ("failed", Ink::Bad),
@@ -38,7 +34,7 @@ pub const fn outcome(outcome: Outcome) -> (&'static str, Ink) {
 }
 
 /// What a person can do after a run.
-pub const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static str> {
+pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static str> {
     match outcome {
         Outcome::Complete | Outcome::AgentUnusable => None,
         Outcome::Human if asked => Some("answer: `ralph answer \"…\"`"),
@@ -50,7 +46,7 @@ pub const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static str> {
 }
 
 /// How an iteration ended.
-pub fn iteration(receipt: &Receipt) -> (String, Ink) {
+pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
     let ended = harmless(&receipt.ended);
     match (receipt.outcome, receipt.class) {
         (IterationOutcome::Ok, _) => ("ok".to_owned(), Ink::Good),
@@ -62,7 +58,7 @@ pub fn iteration(receipt: &Receipt) -> (String, Ink) {
 }
 
 /// What an iteration came to: how it ended, its time, what it used.
-pub fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
+pub(crate) fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
     let (ended, ink) = iteration(receipt);
     let mut parts = vec![ended, figures::duration(receipt.duration_ms)];
     parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
@@ -70,20 +66,19 @@ pub fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
 }
 
 /// Processes that an iteration left behind.
-pub fn left_behind(receipt: &Receipt) -> impl Iterator<Item = String> {
+pub(crate) fn left_behind(receipt: &Receipt) -> impl Iterator<Item = String> {
     let fate = if receipt.left_running { "is still running" } else { "was stopped" };
     receipt.left_behind.iter().map(move |stray| format!("the agent left a process behind, which {fate}: {stray}"))
 }
 
-/// How one check went.
-pub fn check(check: &CheckResult, between: &str) -> (String, Ink) {
+pub(crate) fn check(check: &CheckResult, between: &str) -> (String, Ink) {
     let CheckResult { name, ended, duration_ms, .. } = check;
     let time = figures::duration(*duration_ms);
     (format!("verify {name}: {ended}{between}{time}"), if check.passed { Ink::Good } else { Ink::Bad })
 }
 
 /// What all checks together say about a claim.
-pub fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink) {
+pub(crate) fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink) {
     if passed {
         return ("verified: every check passed".to_owned(), Ink::Good);
     }
@@ -92,12 +87,12 @@ pub fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink) {
 }
 
 /// A record that a newer ralph has written.
-pub fn unknown(kind: &str) -> String {
+pub(crate) fn unknown(kind: &str) -> String {
     format!("a record `{kind}` of a newer ralph, which this one does not know")
 }
 
 /// What an agent says about itself, in words; `None` for what views show in another form, or not at all.
-pub fn meta(known: Known) -> Option<(String, Ink)> {
+pub(crate) fn meta(known: Known) -> Option<(String, Ink)> {
     let after = |text: Option<String>| text.map_or_else(String::new, |text| format!(": {text}"));
     Some(match known {
         Known::Todo { .. } | Known::TurnEnd { .. } | Known::Context { .. } => return None,
@@ -130,7 +125,7 @@ pub fn meta(known: Known) -> Option<(String, Ink)> {
 }
 
 /// What the loop has to say, in words; `None` for what is a heading or a page of its own in every view, or not worth a line.
-pub fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
+pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
     let (tag, ink, text) = match fact {
         Fact::RunStart { .. }
         | Fact::IterationStart { .. }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 /// One `key: value` with its comment, indented, with all its lines.
-pub fn entry(depth: usize, key: &str, value: &Json, comment: Option<&str>) -> String {
+pub(crate) fn entry(depth: usize, key: &str, value: &Json, comment: Option<&str>) -> String {
     let margin = "  ".repeat(depth);
     let head = head(depth, key);
     // A line break in a comment would end it.
@@ -22,12 +22,11 @@ pub fn entry(depth: usize, key: &str, value: &Json, comment: Option<&str>) -> St
 }
 
 /// The `key:` of something that follows, indented.
-pub fn head(depth: usize, key: &str) -> String {
+pub(crate) fn head(depth: usize, key: &str) -> String {
     format!("{}{}:", "  ".repeat(depth), scalar(key))
 }
 
-/// A value on one line.
-pub fn flow(value: &Json) -> String {
+pub(crate) fn flow(value: &Json) -> String {
     match value {
         Json::String(text) => scalar(text),
         Json::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),

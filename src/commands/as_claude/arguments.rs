@@ -2,26 +2,19 @@
 
 /// What the caller wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The prompt, when it is an argument.
     pub prompt: Option<String>,
-    /// `--model`.
     pub model: Option<String>,
-    /// `--effort`.
     pub effort: Option<String>,
-    /// `--resume`.
     pub resume: Option<String>,
-    /// `--session-id`.
     pub session_id: Option<String>,
     /// `--append-system-prompt`, and `--system-prompt`.
     pub append_system_prompt: Option<String>,
-    /// `--allowedTools`.
     pub tools: Vec<String>,
     /// `--permission-mode` that does not allow everything: the agent keeps to its own rules.
     pub asks: bool,
-    /// `--output-format`.
     pub format: Format,
-    /// `--input-format`.
     pub input: Input,
     /// `--include-partial-messages`.
     pub partial: bool,
@@ -29,10 +22,8 @@ pub struct Arguments {
     pub text_only: bool,
 }
 
-/// What is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// One object a line.
+pub(crate) enum Format {
     #[default]
     StreamJson,
     /// The result alone, as an object.
@@ -41,10 +32,8 @@ pub enum Format {
     Text,
 }
 
-/// What is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Input {
-    /// The prompt.
+pub(crate) enum Input {
     #[default]
     Text,
     /// One object a line: the control protocol.
@@ -74,7 +63,7 @@ const SKIPPED: [&str; 17] = [
 
 impl Arguments {
     /// Reads the arguments; nothing is an error.
-    pub fn read(words: &[String]) -> Self {
+    pub(crate) fn read(words: &[String]) -> Self {
         let mut read = Self::default();
         let mut words = words.iter().map(String::as_str).peekable();
         let mut positional: Vec<&str> = Vec::new();

@@ -20,13 +20,11 @@ use crate::process::runtime;
 use crate::run::start_error;
 use crate::trust::{self, Item};
 
-/// What was found.
-pub struct Found {
+pub(crate) struct Found {
     /// What is wrong with agent files.
     pub warnings: Vec<String>,
     /// The agents that are there, and the one that is wanted.
     pub parts: Vec<Part>,
-    /// The others.
     pub missing: Vec<String>,
 }
 

@@ -17,8 +17,7 @@ use crate::ui::out;
 const TOO_LITTLE: u64 = 100 * 1024 * 1024;
 const LITTLE: u64 = 1024 * 1024 * 1024;
 
-/// Looks at everything.
-pub fn look(
+pub(crate) fn look(
     workspace: &Path,
     given: Option<&Path>,
     file: &FileLayer,

@@ -25,13 +25,11 @@ struct Check {
     advice: Option<String>,
 }
 
-/// How it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Fine,
     /// Worth knowing; a run may still work.
     Note,
-    /// A run will not work.
     Wrong,
 }
 
@@ -97,7 +95,7 @@ impl Part {
 }
 
 /// Looks at everything and tells it; the exit code says whether a run would work.
-pub fn run(args: &Doctor) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Doctor) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let settings = config::environment().over(file.layer.clone()).settle();

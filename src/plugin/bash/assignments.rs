@@ -8,11 +8,9 @@
 pub(crate) struct Assignment {
     pub(crate) name: String,
     pub(crate) value: String,
-    /// From 1.
     pub(crate) line: usize,
 }
 
-/// What a file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Assignments {
     /// In the order of the file.

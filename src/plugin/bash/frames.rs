@@ -18,7 +18,6 @@ pub(crate) fn request(verb: &str, args: &[&[u8]]) -> Vec<u8> {
 /// What the shell says on its standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// A line for the log.
     Log(String),
     /// The answer to a request.
     Answer(Answer),
@@ -27,9 +26,7 @@ pub(crate) enum Said {
 /// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// How the hook ended.
     pub(crate) status: i32,
-    /// What it gave.
     pub(crate) fields: Vec<Vec<u8>>,
 }
 

@@ -19,7 +19,6 @@ pub(crate) const BAD_CALL: u8 = 3;
 /// What a call of `jq` asks for, or why it cannot be served here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// The program.
     pub(crate) program: String,
     /// The files to read instead of standard input.
     pub(crate) files: Vec<String>,
@@ -170,14 +169,11 @@ pub(crate) struct Program {
     values: Vec<Val>,
 }
 
-/// What a call gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// What it printed.
     pub(crate) stdout: Vec<u8>,
     /// What it complained about.
     pub(crate) stderr: String,
-    /// Its exit status.
     pub(crate) status: u8,
 }
 

@@ -118,7 +118,6 @@ pub(crate) fn run(
 pub(crate) enum Broken {
     /// It is shown as it is.
     Shown,
-    /// It is passed over.
     Left,
 }
 

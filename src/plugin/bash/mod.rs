@@ -28,7 +28,6 @@ use crate::process::{
 };
 use frames::Said;
 
-/// The shell's side.
 const SCRIPT: &str = include_str!("bridge.sh");
 
 /// What the shell is called in a process list.
@@ -52,7 +51,6 @@ const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 /// What a call of a hook gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Called {
-    /// The hook's answer.
     pub(crate) answer: Answer,
     /// What it said on standard error, and on standard output where that is for people.
     pub(crate) complaints: String,

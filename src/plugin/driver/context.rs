@@ -14,7 +14,6 @@ const LONGEST_SUMMARY: usize = 200;
 pub(crate) struct Facts<'a> {
     /// Which iteration this is.
     pub(crate) iteration: u32,
-    /// The session goes on.
     pub(crate) resumed: bool,
     /// The text of the plan, when there is one.
     pub(crate) plan: Option<&'a str>,

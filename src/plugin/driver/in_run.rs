@@ -30,7 +30,6 @@ const SMALL: u64 = 64 * 1024;
 /// How long a session is good for when nothing is said.
 const EXPIRY_HOURS: u64 = 24;
 
-/// A driver of the run.
 pub(crate) struct DriverInRun {
     driver: Driver,
     name: String,
@@ -74,7 +73,6 @@ impl Plugin for DriverInRun {
 }
 
 impl DriverInRun {
-    /// Loads the driver.
     pub(crate) async fn load(next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
         let turn = Turn { environment: next.environment.clone(), ..Turn::new("", next.workspace) };
         let driver = Driver::load(file, next.workspace, next.agent.environment(&turn)).await?;

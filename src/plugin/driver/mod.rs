@@ -29,7 +29,6 @@ const NO_FILTER: &str = "empty";
 /// Variables of the shell itself, which say nothing about what the driver wants for its command.
 const OF_THE_SHELL: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 
-/// A loaded driver.
 #[derive(Debug)]
 pub(crate) struct Driver {
     shell: Shell,
@@ -42,11 +41,9 @@ pub(crate) struct Driver {
 /// What a driver says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// `driver_name`.
     pub(crate) name: String,
     /// `driver_display_name`.
     pub(crate) display_name: String,
-    /// `driver_cli_binary`.
     pub(crate) binary: String,
     /// What `driver_valid_tools` sets.
     pub(crate) tools: Vec<String>,
@@ -68,7 +65,6 @@ enum Absent {
 /// The command of one iteration.
 #[derive(Debug)]
 pub(crate) struct Built {
-    /// What to run.
     pub(crate) invocation: Invocation,
     /// What to tell: a live command that could not be made.
     pub(crate) notices: Vec<String>,
@@ -240,7 +236,6 @@ impl Driver {
         Ok(metadata)
     }
 
-    /// Lets its shell go.
     pub(crate) async fn close(self) {
         self.shell.close().await;
     }

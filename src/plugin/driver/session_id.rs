@@ -65,7 +65,6 @@ struct Found {
     documents: usize,
     /// By the rules for a single document: three keys, in this order.
     alone: Option<String>,
-    /// The thread of codex.
     thread: Option<String>,
     /// The result of claude and cursor, or how they began.
     result: Option<String>,

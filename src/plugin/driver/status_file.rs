@@ -9,13 +9,11 @@ use crate::journal::Outcome;
 use crate::redact::Redactor;
 use crate::user_file;
 
-/// Where the file is.
 const FILE: &str = ".ralph/status.json";
 
 /// The calls an hour that the contract allows when nothing is said.
 const USUAL_CALLS: u32 = 100;
 
-/// What the file says.
 #[derive(Clone, Debug)]
 pub(crate) struct Status {
     loops: u32,
@@ -39,7 +37,6 @@ impl Status {
         }
     }
 
-    /// An iteration begins.
     pub(crate) fn begin(&mut self, iteration: u32) {
         self.loops = iteration;
         self.calls.push(Timestamp::now());
@@ -53,7 +50,6 @@ impl Status {
         self.state = if succeeded { "success" } else { "error" };
     }
 
-    /// The run is over.
     pub(crate) fn finish(&mut self, outcome: Outcome, reason: &str) {
         reason.clone_into(&mut self.exit_reason);
         self.state = match outcome {

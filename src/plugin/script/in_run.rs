@@ -23,7 +23,6 @@ const PLAN: &str = "implementation_plan.md";
 /// The line of it that says so.
 const PLAN_COMMAND: &str = "Plan Command:";
 
-/// A script of the run.
 pub(crate) struct ScriptInRun {
     script: Script,
     home: PathBuf,
@@ -58,7 +57,6 @@ impl Plugin for ScriptInRun {
 }
 
 impl ScriptInRun {
-    /// Loads the script.
     pub(crate) async fn load(next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
         let turn = Turn { environment: next.environment.clone(), ..Turn::new("", next.workspace) };
         let script = Script::load(file, next.workspace, next.agent.environment(&turn)).await?;
@@ -138,7 +136,6 @@ impl ScriptInRun {
         }
     }
 
-    /// The run is over.
     async fn end(self, _: Outcome, _: &str) {
         self.script.close().await;
     }

@@ -48,7 +48,7 @@ pub struct Beginning {
 
 /// What the extractor gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Response {
+pub(crate) struct Response {
     /// The agent's own words.
     pub text: String,
     /// What went wrong with it.
@@ -105,7 +105,7 @@ impl Script {
     }
 
     /// Sets variables that the agent sees too.
-    pub async fn export(&mut self, variables: &[(OsString, OsString)]) -> Result<(), UserError> {
+    pub(crate) async fn export(&mut self, variables: &[(OsString, OsString)]) -> Result<(), UserError> {
         let shell = self.shell().await?;
         for (name, value) in variables {
             shell.export(&name.to_string_lossy(), &value.to_string_lossy()).await?;
@@ -123,7 +123,7 @@ impl Script {
 
     /// Calls `agent_pre_iteration` or `agent_post_iteration`, where there is one: what it says. It never fails the
     /// iteration.
-    pub async fn hook(&mut self, hook: &str) -> Result<Vec<String>, UserError> {
+    pub(crate) async fn hook(&mut self, hook: &str) -> Result<Vec<String>, UserError> {
         if !self.has(hook) {
             return Ok(Vec::new());
         }
@@ -142,7 +142,7 @@ impl Script {
     }
 
     /// The agent's process for one iteration.
-    pub async fn invocation(&mut self, prompt: &str) -> Result<Invocation, UserError> {
+    pub(crate) async fn invocation(&mut self, prompt: &str) -> Result<Invocation, UserError> {
         let directory = std::env::temp_dir();
         let file = PrivateFile::new(&directory, prompt.as_bytes()).map_err(|error| {
             UserError::failed(format!("cannot write the prompt to `{}`: {error}", directory.display()))
@@ -169,7 +169,7 @@ impl Script {
     }
 
     /// The agent's own words in its raw output.
-    pub async fn extract(&mut self, output: &Path) -> Result<Response, UserError> {
+    pub(crate) async fn extract(&mut self, output: &Path) -> Result<Response, UserError> {
         let Beginning { invocation, state } = self.beginning("extract", &[output.into()]).await?;
         let invocation = Invocation { stdin: Stdin::Bytes(state.into()), ..invocation };
         let file = self.plugin.path.display();
@@ -190,7 +190,7 @@ impl Script {
     }
 
     /// Lets hooks find the raw output of the iteration where they look for it.
-    pub fn remember_output(&self, output: &Path) -> std::io::Result<()> {
+    pub(crate) fn remember_output(&self, output: &Path) -> std::io::Result<()> {
         let place = self.workspace.join(self.plugin.home()).join(LAST_OUTPUT);
         match std::fs::remove_file(&place) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -200,8 +200,7 @@ impl Script {
         std::os::unix::fs::symlink(output, place)
     }
 
-    /// Lets its shell go.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         if let Some(shell) = self.shell {
             shell.close().await;
         }
@@ -209,7 +208,7 @@ impl Script {
 }
 
 /// The variables of a prompt, filled in: `$NAME` and `${NAME}` of the given names, and nothing else.
-pub fn fill(prompt: &str, variables: &[(String, String)]) -> String {
+pub(crate) fn fill(prompt: &str, variables: &[(String, String)]) -> String {
     let mut out = String::with_capacity(prompt.len());
     let mut rest = prompt;
     while let Some(at) = rest.find('$') {

@@ -12,7 +12,7 @@ use crate::process::{Invocation, PrivateFile, Stdin};
 const MOST_READ: usize = 4096;
 
 /// Posts JSON to an address.
-pub async fn post(address: String, body: Arc<[u8]>) -> Result<(), String> {
+pub(crate) async fn post(address: String, body: Arc<[u8]>) -> Result<(), String> {
     let Some(target) = Target::plain(&address) else { return by_curl(&address, &body).await };
     // The rest of an address can be a secret.
     let place = format!("http://{}", target.host);
@@ -29,7 +29,6 @@ pub async fn post(address: String, body: Arc<[u8]>) -> Result<(), String> {
 struct Target {
     /// As the other side knows itself.
     host: String,
-    /// What to connect to.
     socket: String,
     path: String,
 }

@@ -4,7 +4,7 @@
 //! once. What the CLI itself says through the model's mouth (`<synthetic>`) is never the agent's word.
 
 mod result;
-pub mod side_effects;
+pub(crate) mod side_effects;
 mod system;
 mod wire;
 
@@ -22,17 +22,17 @@ use super::turn::Turn;
 use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Status, Tag, Usage};
 use crate::process::Exit;
-pub use result::Cached;
+pub(crate) use result::Cached;
 use result::Tokens;
 use side_effects::SideEffects;
 use system::named_failure;
 use wire::{Block, Message, RawEvent, Spoken, Streamed};
 
 /// What all agents that speak like Claude can tell.
-pub const CAPABILITIES: Capabilities =
+pub(crate) const CAPABILITIES: Capabilities =
     Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true };
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "claude",
     capabilities: CAPABILITIES,
     messages: Messages::Whole,
@@ -41,7 +41,7 @@ pub const DIALECT: Dialect = Dialect {
 };
 
 /// How an agent differs from Claude Code.
-pub struct Flavour {
+pub(crate) struct Flavour {
     /// Whose words the text in a `user` line is.
     pub user_text: Tag,
     pub usage: UsageFrom,
@@ -51,7 +51,7 @@ pub struct Flavour {
 
 /// How the CLI reports an error through the model's mouth.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum OwnErrors {
+pub(crate) enum OwnErrors {
     /// As a message of the model `<synthetic>`.
     Synthetic,
     /// As `[API Error: …]` at the end of a message that cost nothing.
@@ -60,7 +60,7 @@ pub enum OwnErrors {
 
 /// Where the numbers are right.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum UsageFrom {
+pub(crate) enum UsageFrom {
     /// The result line has the total; messages count only when none comes.
     Result,
     /// Each message has its share.
@@ -79,7 +79,7 @@ enum Speaker<'a> {
 }
 
 /// Reads Claude's objects.
-pub struct Claude {
+pub(crate) struct Claude {
     flavour: &'static Flavour,
     /// What the CLI last said through the model's mouth.
     synthetic: Option<String>,
@@ -97,7 +97,7 @@ pub struct Claude {
 
 impl Claude {
     /// A reader for an agent of this flavour.
-    pub fn new(flavour: &'static Flavour) -> Self {
+    pub(crate) fn new(flavour: &'static Flavour) -> Self {
         Self {
             flavour,
             synthetic: None,

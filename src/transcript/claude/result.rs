@@ -13,7 +13,7 @@ use crate::transcript::shape::{Maybe, flatten_value};
 use crate::transcript::turn::Turn;
 
 #[derive(Deserialize)]
-pub struct ResultLine {
+pub(crate) struct ResultLine {
     #[serde(default)]
     subtype: Maybe<String>,
     #[serde(default)]
@@ -55,7 +55,7 @@ struct Ending {
 
 /// Token counts in the API's words, or in cursor's.
 #[derive(Deserialize)]
-pub struct Tokens {
+pub(crate) struct Tokens {
     #[serde(default, rename = "input_tokens", alias = "inputTokens")]
     input: Maybe<u64>,
     #[serde(default, rename = "output_tokens", alias = "outputTokens")]
@@ -70,15 +70,13 @@ pub struct Tokens {
 
 /// Whether `input_tokens` counts the cached ones too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Cached {
-    /// They come on top.
+pub(crate) enum Cached {
     Apart,
-    /// They are in it.
     Included,
 }
 
 impl Tokens {
-    pub fn usage(&self, cached: Cached, model: Option<String>) -> Usage {
+    pub(crate) fn usage(&self, cached: Cached, model: Option<String>) -> Usage {
         let read = self.cache_read.0;
         let written = self.cache_write.0;
         let apart = if cached == Cached::Apart { read.unwrap_or(0).saturating_add(written.unwrap_or(0)) } else { 0 };
@@ -120,7 +118,7 @@ struct Denial {
 }
 
 impl Claude {
-    pub fn result(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+    pub(crate) fn result(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
         let line: ResultLine = serde_json::from_str(json)?;
         if let Some(id) = &line.session_id.0 {
             turn.session(id);
@@ -246,7 +244,7 @@ impl Claude {
 }
 
 /// Model names carry the size of their context window for display.
-pub fn without_context_suffix(model: &str) -> &str {
+pub(crate) fn without_context_suffix(model: &str) -> &str {
     model.strip_suffix("[1m]").unwrap_or(model)
 }
 

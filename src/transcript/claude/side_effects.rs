@@ -11,7 +11,7 @@ use crate::transcript::todo;
 
 /// Calls under way whose success means something, and the plan so far.
 #[derive(Default)]
-pub struct SideEffects {
+pub(crate) struct SideEffects {
     pending: HashMap<String, Effect>,
     tasks: Vec<(String, TodoItem)>,
 }
@@ -35,8 +35,7 @@ enum Effect {
 }
 
 impl SideEffects {
-    /// A tool was called.
-    pub fn called(&mut self, id: &str, name: &str, input: Option<&Object>) {
+    pub(crate) fn called(&mut self, id: &str, name: &str, input: Option<&Object>) {
         let text = |key: &str| input.and_then(|input| input.get(key)).and_then(Value::as_str).map(str::to_owned);
         let path =
             || ["file_path", "notebook_path", "path", "absolute_path", "filePath"].iter().find_map(|key| text(key));
@@ -66,7 +65,7 @@ impl SideEffects {
     }
 
     /// How long a sub-agent took, by its own account.
-    pub fn duration(&self, id: &str, rich: Option<&RawValue>) -> Option<u64> {
+    pub(crate) fn duration(&self, id: &str, rich: Option<&RawValue>) -> Option<u64> {
         let effect = self.pending.get(id)?;
         if !matches!(effect, Effect::Agent) {
             return None;
@@ -75,7 +74,7 @@ impl SideEffects {
     }
 
     /// A tool is over: what it has changed.
-    pub fn ended(&mut self, id: &str, status: Status, rich: Option<&RawValue>) -> Option<Known> {
+    pub(crate) fn ended(&mut self, id: &str, status: Status, rich: Option<&RawValue>) -> Option<Known> {
         let effect = self.pending.remove(id)?;
         if status != Status::Ok {
             return None;

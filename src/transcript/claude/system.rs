@@ -10,7 +10,7 @@ use crate::transcript::shape::Text;
 use crate::transcript::turn::Turn;
 
 impl Claude {
-    pub fn system(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+    pub(crate) fn system(&mut self, json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
         let line: System<'_> = serde_json::from_str(json)?;
         match line.subtype.as_deref() {
             Some("ralph_event") if self.exact => {
@@ -84,7 +84,7 @@ impl Claude {
     }
 
     /// `rate_limit_event`: how near a subscription is to its limit.
-    pub fn limited(json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
+    pub(crate) fn limited(json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
         let info = serde_json::from_str::<Limited>(json)?.rate_limit_info;
         let kind = info.rate_limit_type.0.unwrap_or_else(|| "usage".to_owned());
         let paid = info.is_using_overage.0 == Some(true)
@@ -106,7 +106,7 @@ impl Claude {
 }
 
 /// An error that the CLI names.
-pub fn named_failure(word: &str, status: Option<u16>, message: &str) -> Failure {
+pub(crate) fn named_failure(word: &str, status: Option<u16>, message: &str) -> Failure {
     let class = match word {
         "authentication_failed" | "billing_error" | "oauth_org_not_allowed" => FailureClass::Auth,
         "rate_limit" => FailureClass::RateLimit,

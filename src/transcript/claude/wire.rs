@@ -7,7 +7,7 @@ use crate::transcript::shape::{Maybe, Output, Text};
 
 /// `stream_event`, and the raw API events that wrappers print at the top level.
 #[derive(Deserialize)]
-pub struct Streamed<'a> {
+pub(crate) struct Streamed<'a> {
     #[serde(borrow, default)]
     pub parent_tool_use_id: Option<Text<'a>>,
     #[serde(borrow)]
@@ -15,7 +15,7 @@ pub struct Streamed<'a> {
 }
 
 #[derive(Deserialize)]
-pub struct RawEvent<'a> {
+pub(crate) struct RawEvent<'a> {
     #[serde(borrow, default)]
     pub r#type: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -29,7 +29,7 @@ pub struct RawEvent<'a> {
 }
 
 #[derive(Deserialize)]
-pub struct Delta<'a> {
+pub(crate) struct Delta<'a> {
     #[serde(borrow, default)]
     pub text: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ pub struct Delta<'a> {
 
 /// `assistant` and `user`.
 #[derive(Deserialize)]
-pub struct Spoken<'a> {
+pub(crate) struct Spoken<'a> {
     #[serde(borrow)]
     pub message: Message<'a>,
     #[serde(borrow, default)]
@@ -54,7 +54,7 @@ pub struct Spoken<'a> {
 }
 
 #[derive(Deserialize)]
-pub struct Message<'a> {
+pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
     pub model: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -67,7 +67,7 @@ pub struct Message<'a> {
 
 /// A list of blocks, or a plain string.
 #[derive(Default)]
-pub struct Content<'a>(pub Vec<Block<'a>>);
+pub(crate) struct Content<'a>(pub Vec<Block<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -106,7 +106,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 }
 
 #[derive(Deserialize)]
-pub struct Block<'a> {
+pub(crate) struct Block<'a> {
     #[serde(borrow, default)]
     pub r#type: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -152,7 +152,7 @@ impl<'a> Block<'a> {
 
 /// `system`: few and small.
 #[derive(Deserialize)]
-pub struct System<'a> {
+pub(crate) struct System<'a> {
     #[serde(borrow, default)]
     pub subtype: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -192,7 +192,7 @@ pub struct System<'a> {
 }
 
 #[derive(Deserialize)]
-pub struct Server {
+pub(crate) struct Server {
     #[serde(default)]
     pub name: String,
     #[serde(default)]
@@ -201,20 +201,19 @@ pub struct Server {
 
 /// What qwen says when it repeats an attempt.
 #[derive(Deserialize)]
-pub struct Retried {
+pub(crate) struct Retried {
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// `rate_limit_event`.
 #[derive(Deserialize)]
-pub struct Limited {
+pub(crate) struct Limited {
     pub rate_limit_info: LimitInfo,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LimitInfo {
+pub(crate) struct LimitInfo {
     #[serde(default)]
     pub status: Option<String>,
     #[serde(default)]

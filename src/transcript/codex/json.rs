@@ -13,9 +13,8 @@ use crate::transcript::shape::{self, Text};
 use crate::transcript::turn::Turn;
 use crate::transcript::{Context, todo, totals};
 
-/// Reads the objects.
 #[derive(Default)]
-pub struct Items {
+pub(crate) struct Items {
     router: Router,
     /// What the thread had used before: Codex reports the thread's total.
     before: Usage,
@@ -100,7 +99,7 @@ enum Phase {
 }
 
 impl Items {
-    pub fn new(context: &Context) -> Self {
+    pub(crate) fn new(context: &Context) -> Self {
         Self { before: context.session_usage.clone(), ..Self::default() }
     }
 
@@ -195,7 +194,6 @@ impl Reader for Items {
     fn end(&mut self, _exit: Option<Exit>, _turn: &mut Turn) {}
 }
 
-/// The thread's total.
 fn usage(tokens: &Tokens) -> Usage {
     let sum = tokens.input.zip(tokens.output).map(|(prompt, completion)| prompt + completion);
     Usage {
@@ -210,7 +208,7 @@ fn usage(tokens: &Tokens) -> Usage {
 }
 
 /// True for an object that no other agent prints.
-pub fn is_own(json: &str) -> bool {
+pub(crate) fn is_own(json: &str) -> bool {
     shape::kind(json).is_some_and(|kind| ["thread.", "turn.", "item."].iter().any(|family| kind.starts_with(family)))
 }
 
@@ -329,7 +327,7 @@ fn error_message(raw: &RawValue) -> String {
 }
 
 /// A failure in Codex' words.
-pub fn failure(message: String) -> Failure {
+pub(crate) fn failure(message: String) -> Failure {
     if message.starts_with("Missing environment variable") {
         return Failure::of(FailureClass::Auth, None, message);
     }
@@ -340,7 +338,7 @@ pub fn failure(message: String) -> Failure {
 }
 
 /// An error that is only the news of a retry: `Reconnecting... 1/5 (why)`.
-pub fn reconnecting(message: &str) -> Option<(Option<u64>, Failure)> {
+pub(crate) fn reconnecting(message: &str) -> Option<(Option<u64>, Failure)> {
     let rest = message.strip_prefix("Reconnecting...")?.trim_start();
     let attempt = rest.split('/').next().and_then(|number| number.parse().ok());
     let mut failure = match rest.split_once('(') {

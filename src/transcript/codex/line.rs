@@ -4,15 +4,13 @@ use crate::event::Status;
 
 /// A line that begins a block, or stands for one.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Header<'a> {
+pub(crate) enum Header<'a> {
     User,
     Agent,
     Thinking,
     System,
     Patch,
-    /// The command follows.
     Command,
-    /// The command is here.
     CommandLine(&'a str),
     /// The command that runs is over.
     Ended {
@@ -24,18 +22,18 @@ pub enum Header<'a> {
 }
 
 /// True for the first line of Codex' own words.
-pub fn is_banner(line: &str) -> bool {
+pub(crate) fn is_banner(line: &str) -> bool {
     banner(line).is_some()
 }
 
 /// The version that the banner names.
-pub fn banner(line: &str) -> Option<&str> {
+pub(crate) fn banner(line: &str) -> Option<&str> {
     let line = untimed(line).unwrap_or(line);
     line.strip_prefix("OpenAI Codex v")?.split_whitespace().next()
 }
 
 /// True for a line that only the text form has.
-pub fn opens(line: &str) -> bool {
+pub(crate) fn opens(line: &str) -> bool {
     let line = line.trim_end();
     is_banner(line) || untimed(line).is_some() || header(line, false).is_some()
 }
@@ -49,12 +47,12 @@ fn untimed(line: &str) -> Option<&str> {
 }
 
 /// True for a line with a time in front: only Codex itself prints one.
-pub fn is_timed(line: &str) -> bool {
+pub(crate) fn is_timed(line: &str) -> bool {
     untimed(line).is_some()
 }
 
 /// The block that a line begins. With today's banner only today's words count, and exactly.
-pub fn header(line: &str, today: bool) -> Option<Header<'_>> {
+pub(crate) fn header(line: &str, today: bool) -> Option<Header<'_>> {
     if let Some(rest) = untimed(line) {
         return timed(rest);
     }
@@ -101,14 +99,14 @@ fn tokens(line: &str) -> Option<Header<'_>> {
 }
 
 /// A whole number with or without separators of thousands.
-pub fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     let digits: String = text.trim().chars().filter(|character| *character != ',').collect();
     digits.parse().ok().filter(|_| digits.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// The end of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub struct End<'a> {
+pub(crate) struct End<'a> {
     /// The command, when it stands on the same line.
     pub command: &'a str,
     pub status: Status,
@@ -116,7 +114,7 @@ pub struct End<'a> {
 }
 
 /// Reads `COMMAND succeeded in 12ms:`, `… failed in …`, `… exited 1 in …`, with or without the command.
-pub fn end_of_command(line: &str) -> Option<End<'_>> {
+pub(crate) fn end_of_command(line: &str) -> Option<End<'_>> {
     let line = line.strip_suffix(':')?;
     let (before, time) = line.rsplit_once(" in ")?;
     let duration_ms = Some(duration(time)?);
@@ -149,7 +147,7 @@ fn duration(text: &str) -> Option<u64> {
 }
 
 /// Parts a command from the directory it runs in: `COMMAND in DIRECTORY`.
-pub fn splits<'a>(line: &'a str, directory: Option<&str>) -> Option<(&'a str, &'a str)> {
+pub(crate) fn splits<'a>(line: &'a str, directory: Option<&str>) -> Option<(&'a str, &'a str)> {
     if let Some(directory) = directory
         && let Some(command) = line.strip_suffix(directory).and_then(|rest| rest.strip_suffix(" in "))
     {
@@ -159,13 +157,13 @@ pub fn splits<'a>(line: &'a str, directory: Option<&str>) -> Option<(&'a str, &'
 }
 
 /// A line that is one bold heading: reasoning has no header of its own.
-pub fn is_bold(line: &str) -> bool {
+pub(crate) fn is_bold(line: &str) -> bool {
     line.strip_prefix("**").and_then(|rest| rest.strip_suffix("**")).is_some_and(|words| !words.trim().is_empty())
 }
 
 /// A call that is told on one line.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     pub name: String,
     pub query: Option<&'a str>,
     /// How it went, when the line says so.
@@ -174,8 +172,7 @@ pub struct Call<'a> {
     pub once: bool,
 }
 
-/// Reads such a line.
-pub fn call(line: &str) -> Option<Call<'_>> {
+pub(crate) fn call(line: &str) -> Option<Call<'_>> {
     if let Some(query) = line.strip_prefix("web search: ") {
         return Some(Call { name: "web_search".into(), query: Some(query), end: None, once: true });
     }

@@ -2,8 +2,7 @@
 
 use crate::event::{TodoItem, TodoStatus};
 
-/// Adds a line.
-pub fn push_line(text: &mut String, line: &str) {
+pub(crate) fn push_line(text: &mut String, line: &str) {
     if !text.is_empty() {
         text.push('\n');
     }
@@ -11,17 +10,17 @@ pub fn push_line(text: &mut String, line: &str) {
 }
 
 /// Without the blank lines around it.
-pub fn trim_lines(text: &str) -> String {
+pub(crate) fn trim_lines(text: &str) -> String {
     text.trim_end().trim_start_matches('\n').to_owned()
 }
 
 /// True when both say the same, blanks aside.
-pub fn same_words(one: &str, other: &str) -> bool {
+pub(crate) fn same_words(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
 /// A plan is printed under the message before it: `  → now`, `  • later`, `  ✓ done`.
-pub fn split_plan(message: &str) -> (&str, Vec<TodoItem>) {
+pub(crate) fn split_plan(message: &str) -> (&str, Vec<TodoItem>) {
     let mut start = message.len();
     let mut items = Vec::new();
     for line in message.trim_end().lines().rev() {

@@ -16,7 +16,7 @@ use super::{Adapter, Capabilities, Context, Dialect, Messages};
 use crate::event::Event;
 use crate::process::{Exit, Line, Part};
 
-pub const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     name: "codex",
     capabilities: Capabilities { roles: true, tools: true, usage: true, prompt_hiding: true, session: true },
     messages: Messages::Whole,

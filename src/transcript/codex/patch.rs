@@ -6,7 +6,7 @@ use crate::event::{FileChange, Known, Status};
 use crate::transcript::turn::Turn;
 
 /// Tells the call that the lines under `apply patch` are.
-pub fn tell(id: &str, lines: &[String], turn: &mut Turn) {
+pub(crate) fn tell(id: &str, lines: &[String], turn: &mut Turn) {
     let status =
         lines.iter().find_map(|line| line.strip_prefix("patch: ")).map_or(Status::Unknown, |word| match word.trim() {
             "completed" => Status::Ok,

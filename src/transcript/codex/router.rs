@@ -5,12 +5,12 @@ use crate::transcript::turn::Turn;
 
 /// Tells calls apart that have no id of their own.
 #[derive(Debug, Default)]
-pub struct Router {
+pub(crate) struct Router {
     calls: usize,
 }
 
 /// True for a line that Codex logs: time, level, module.
-pub fn is_log(line: &str) -> bool {
+pub(crate) fn is_log(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let time = words.next().is_some_and(|word| {
         word.len() > 19 && word.as_bytes()[4] == b'-' && word.as_bytes()[10] == b'T' && word.ends_with('Z')
@@ -21,7 +21,7 @@ pub fn is_log(line: &str) -> bool {
 
 impl Router {
     /// Takes a log line that has been shown already.
-    pub fn line(&mut self, line: &str, turn: &mut Turn) {
+    pub(crate) fn line(&mut self, line: &str, turn: &mut Turn) {
         if !is_log(line) {
             return;
         }

@@ -5,40 +5,39 @@ use crate::transcript::turn::Turn;
 
 /// The commands that have begun and whose end has not been told.
 #[derive(Debug, Default)]
-pub struct Running {
+pub(crate) struct Running {
     ids: Vec<String>,
     /// How those that are over went, in the order of their ends.
     ends: Vec<(Status, Option<u64>)>,
 }
 
 impl Running {
-    /// A command begins.
-    pub fn begin(&mut self, id: String) {
+    pub(crate) fn begin(&mut self, id: String) {
         self.ids.push(id);
     }
 
     /// True while none runs.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
     /// A command is over. The last one that began and is not over yet is taken for it; how they went is told
     /// when all are over.
-    pub fn over(&mut self, status: Status, duration_ms: Option<u64>) -> String {
+    pub(crate) fn over(&mut self, status: Status, duration_ms: Option<u64>) -> String {
         self.ends.push((status, duration_ms));
         let which = self.ids.len().saturating_sub(self.ends.len());
         self.ids.get(which).cloned().unwrap_or_default()
     }
 
     /// Nobody will say how the commands went.
-    pub fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         if self.ends.is_empty() {
             self.ends.extend(self.ids.iter().map(|_| (Status::Unknown, None)));
         }
     }
 
     /// Tells how the commands went once that is known for all of them: where they differ, for none.
-    pub fn settle(&mut self, turn: &mut Turn) {
+    pub(crate) fn settle(&mut self, turn: &mut Turn) {
         if self.ends.is_empty() || self.ends.len() < self.ids.len() {
             return;
         }

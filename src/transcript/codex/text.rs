@@ -19,15 +19,14 @@ use crate::transcript::turn::Turn;
 use crate::transcript::{Adapter, Context, stderr_text, strip_ansi};
 use serde_json::json;
 
-pub use super::line::{is_banner, opens};
+pub(crate) use super::line::{is_banner, opens};
 
 /// So much of a block is held until it is over.
 const HELD: usize = 1024 * 1024;
 /// A command may go over so many lines.
 const COMMAND_LINES: usize = 400;
 
-/// The adapter.
-pub struct Text {
+pub(crate) struct Text {
     turn: Turn,
     tail: Tail,
     router: Router,
@@ -67,14 +66,13 @@ enum Block {
         cut: bool,
     },
     Patch(Vec<String>),
-    /// After `tokens used`.
     Tokens,
     /// After the number of tokens: the final message again.
     Copy,
 }
 
 impl Text {
-    pub fn new(context: &Context) -> Self {
+    pub(crate) fn new(context: &Context) -> Self {
         let prompts = context.prompts.iter().map(|prompt| lines_of(prompt)).filter(|lines| !lines.is_empty()).collect();
         Self {
             turn: Turn::default(),
@@ -366,7 +364,6 @@ impl Text {
         self.block = Block::Output { id, text: String::new(), cut: false };
     }
 
-    /// The block is over.
     fn close(&mut self) {
         match std::mem::replace(&mut self.block, Block::System) {
             Block::Message(text) => self.message = Some(text).filter(|text| !text.trim().is_empty()),

@@ -13,7 +13,6 @@ const LONGEST_LINE: usize = 1024 * 1024;
 const MOST_KNOWN: usize = 5000;
 const TAB: usize = 8;
 
-/// One row.
 #[derive(Clone, Debug, Default)]
 struct Row {
     cells: Vec<char>,
@@ -74,7 +73,6 @@ struct Cursor {
     full: bool,
 }
 
-/// The terminal.
 pub(super) struct Grid {
     rows: VecDeque<Row>,
     height: usize,
@@ -101,7 +99,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub fn new(height: usize, columns: usize) -> Self {
+    pub(crate) fn new(height: usize, columns: usize) -> Self {
         Self {
             rows: std::iter::repeat_n(Row::default(), height).collect(),
             height,
@@ -120,7 +118,7 @@ impl Grid {
         }
     }
 
-    pub fn resize(&mut self, height: usize, columns: usize) {
+    pub(crate) fn resize(&mut self, height: usize, columns: usize) {
         while self.rows.len() > height && self.cursor.row > 0 {
             self.leave();
             self.cursor.row -= 1;
@@ -148,7 +146,7 @@ impl Grid {
     }
 
     /// The program has ended: everything is final.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.leave_second_screen();
         self.give_all();
     }

@@ -22,7 +22,6 @@ const OTHER_LINES: usize = 10;
 /// What is said last around an agent explains most: so many lines of it are shown behind the fold.
 const LAST_LINES: usize = 3;
 
-/// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Voice {
     pub tag: Tag,
@@ -32,7 +31,6 @@ pub(super) struct Voice {
 /// Whose words they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
-    /// The agent's.
     Agent,
     /// Those of an agent that the agent started.
     SubAgent,

@@ -23,7 +23,6 @@ pub(super) struct Head {
     pub gutter: &'static str,
 }
 
-/// Takes lines.
 pub(super) struct Output<W: Write> {
     out: io::BufWriter<W>,
     pub appearance: Appearance,
@@ -36,7 +35,7 @@ pub(super) struct Output<W: Write> {
 }
 
 impl<W: Write> Output<W> {
-    pub fn new(out: W, appearance: Appearance) -> Self {
+    pub(crate) fn new(out: W, appearance: Appearance) -> Self {
         let out = io::BufWriter::with_capacity(64 * 1024, out);
         let mut output = Self { out, appearance, width: 80, drawn: Vec::new(), line: String::new() };
         output.measure();
@@ -44,7 +43,7 @@ impl<W: Write> Output<W> {
     }
 
     /// Looks how wide the terminal is now.
-    pub fn measure(&mut self) {
+    pub(crate) fn measure(&mut self) {
         self.width = match self.appearance.columns {
             Columns::Unlimited => usize::MAX,
             Columns::Fixed(columns) => columns,
@@ -55,17 +54,17 @@ impl<W: Write> Output<W> {
     }
 
     /// The columns behind a head.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.width.saturating_sub(TAG_WIDTH + 3)
     }
 
     /// The same for a line that changes.
-    pub fn live_room(&self) -> usize {
+    pub(crate) fn live_room(&self) -> usize {
         self.room().saturating_sub(MARGIN)
     }
 
     /// One line behind a head, broken where it must be.
-    pub fn row(&mut self, head: Head, text: &str, ink: Ink) -> io::Result<()> {
+    pub(crate) fn row(&mut self, head: Head, text: &str, ink: Ink) -> io::Result<()> {
         let text = text.trim_end();
         if text.len() <= self.room() {
             return self.head_and(head, |line, palette| paint(line, palette, ink, text));
@@ -79,7 +78,7 @@ impl<W: Write> Output<W> {
     }
 
     /// The same with words in several inks.
-    pub fn styled(&mut self, head: Head, text: &Styled) -> io::Result<()> {
+    pub(crate) fn styled(&mut self, head: Head, text: &Styled) -> io::Result<()> {
         for (at, row) in text.split(self.room()).iter().enumerate() {
             let head = if at == 0 { head } else { Head { tag: "", ..head } };
             self.head_and(head, |line, palette| line.push_str(row.painted(palette).trim_end()))?;
@@ -87,15 +86,14 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
-    /// A line by itself.
-    pub fn line(&mut self, text: &str, ink: Ink) -> io::Result<()> {
+    pub(crate) fn line(&mut self, text: &str, ink: Ink) -> io::Result<()> {
         self.line.clear();
         paint(&mut self.line, self.appearance.palette, ink, text);
         self.commit()
     }
 
     /// A line across, with a title, and perhaps something at its end.
-    pub fn rule(&mut self, title: &str, end: &str, ink: Ink) -> io::Result<()> {
+    pub(crate) fn rule(&mut self, title: &str, end: &str, ink: Ink) -> io::Result<()> {
         let sign = self.appearance.glyphs.rule;
         if sign.is_empty() {
             let comma = if end.is_empty() { "" } else { ", " };
@@ -109,7 +107,7 @@ impl<W: Write> Output<W> {
     }
 
     /// Shows lines that may change, below all others; none take away what was there.
-    pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
         if self.appearance.motion == Motion::Append || self.is_in_background() {
             return Ok(());
         }
@@ -128,11 +126,11 @@ impl<W: Write> Output<W> {
     }
 
     /// Sends something that the terminal obeys; only where there is one.
-    pub fn control(&mut self, sequence: &str) -> io::Result<()> {
+    pub(crate) fn control(&mut self, sequence: &str) -> io::Result<()> {
         if self.appearance.motion == Motion::Redraw { self.out.write_all(sequence.as_bytes()) } else { Ok(()) }
     }
 
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 

@@ -12,7 +12,6 @@ const FIRST_HEARTBEAT: Duration = Duration::from_secs(60);
 /// No silence is longer: some machines end a job that says nothing for ten minutes.
 const LONGEST_HEARTBEAT: Duration = Duration::from_secs(8 * 60);
 
-/// The run under way.
 #[derive(Debug)]
 pub(super) struct Status {
     pub agent: String,
@@ -30,12 +29,10 @@ pub(super) struct Status {
     usage: Usage,
 }
 
-/// What the loop does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Nothing that takes time.
     Between,
-    /// An agent works.
     Running,
     /// A wait that is over then.
     Waiting(Instant),
@@ -48,7 +45,7 @@ struct Spent {
 }
 
 impl Status {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let now = Instant::now();
         Self {
             agent: String::new(),
@@ -65,14 +62,12 @@ impl Status {
         }
     }
 
-    /// Something came.
-    pub fn heard(&mut self) {
+    pub(crate) fn heard(&mut self) {
         self.heard = Instant::now();
         self.heartbeat = FIRST_HEARTBEAT;
     }
 
-    /// An iteration begins.
-    pub fn begin(&mut self, iteration: u32, of: u32, agent: Option<&String>, hat: Option<&String>) {
+    pub(crate) fn begin(&mut self, iteration: u32, of: u32, agent: Option<&String>, hat: Option<&String>) {
         (self.iteration, self.of, self.phase, self.since) = (iteration, of, Phase::Running, Instant::now());
         if let Some(agent) = agent {
             self.agent.clone_from(agent);
@@ -82,12 +77,12 @@ impl Status {
     }
 
     /// The agent reported what it used.
-    pub fn used(&mut self, usage: &Usage) {
+    pub(crate) fn used(&mut self, usage: &Usage) {
         self.usage.add(usage);
     }
 
     /// An iteration is over.
-    pub fn end(&mut self, receipt: &Receipt) {
+    pub(crate) fn end(&mut self, receipt: &Receipt) {
         self.phase = Phase::Between;
         self.usage = Usage::default();
         self.spent.tokens += receipt.usage.total_or_sum().unwrap_or(0);
@@ -97,7 +92,7 @@ impl Status {
     }
 
     /// The line of a terminal; none while nothing takes time.
-    pub fn line(&self, between: &str, keys_go_to: fn() -> KeysGoTo) -> Option<String> {
+    pub(crate) fn line(&self, between: &str, keys_go_to: fn() -> KeysGoTo) -> Option<String> {
         let parts = match self.phase {
             Phase::Between => return None,
             Phase::Waiting(until) => {
@@ -123,7 +118,7 @@ impl Status {
     }
 
     /// A line for a log, when the agent has been silent for long.
-    pub fn heartbeat(&mut self, between: &str) -> Option<String> {
+    pub(crate) fn heartbeat(&mut self, between: &str) -> Option<String> {
         let idle = self.heard.elapsed();
         if self.phase != Phase::Running || idle < self.heartbeat {
             return None;

@@ -27,12 +27,10 @@ impl<W: Write> LineView<W> {
         self.output.control(&format!("{keep}\u{1b}]2;{title}\u{7}"))
     }
 
-    /// The title as it was.
     pub(super) fn restore_title(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.titled) { self.output.control(RESTORE_TITLE) } else { Ok(()) }
     }
 
-    /// The run is over.
     pub(super) fn announce_end(&mut self, outcome: Outcome, reason: &str, duration_ms: u64) -> io::Result<()> {
         let state = words::outcome(outcome).0;
         self.title(state)?;

@@ -7,7 +7,7 @@ use crate::ui::styled::Styled;
 const DEPTH: usize = 4;
 
 /// The line with the inks of what its signs mean; signs without a partner stay.
-pub fn styled(line: &str, ink: Ink) -> Styled {
+pub(crate) fn styled(line: &str, ink: Ink) -> Styled {
     let mut out = Styled::default();
     parse(line, ink, DEPTH, &mut out);
     out

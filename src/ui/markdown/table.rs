@@ -47,15 +47,14 @@ pub(super) fn is_delimiter(line: &str) -> bool {
 
 impl Table {
     /// A table with this heading, and this line below it.
-    pub fn new(heading: &str, delimiter: &str) -> Self {
+    pub(crate) fn new(heading: &str, delimiter: &str) -> Self {
         let align = |cell: &str| if cell.ends_with(':') && !cell.starts_with(':') { Align::Right } else { Align::Left };
         let aligns = cells(delimiter).map(align).collect();
         let heading = TableRow::new(heading.trim(), Ink::Strong, true);
         Self { aligns, held: vec![heading], columns: None }
     }
 
-    /// Takes a row.
-    pub fn row(&mut self, line: &str, columns: usize, glyphs: &Glyphs, out: &mut Vec<Styled>) {
+    pub(crate) fn row(&mut self, line: &str, columns: usize, glyphs: &Glyphs, out: &mut Vec<Styled>) {
         self.held.push(TableRow::new(line.trim(), Ink::None, false));
         if self.columns.is_some() || self.held.len() > MOST_HELD {
             self.give(columns, glyphs, out);
@@ -63,7 +62,7 @@ impl Table {
     }
 
     /// Gives the rows that are held.
-    pub fn give(&mut self, columns: usize, glyphs: &Glyphs, out: &mut Vec<Styled>) {
+    pub(crate) fn give(&mut self, columns: usize, glyphs: &Glyphs, out: &mut Vec<Styled>) {
         let held = std::mem::take(&mut self.held);
         let fitted = self.columns.get_or_insert_with(|| fit(&held, columns)).clone();
         for row in held {

@@ -24,8 +24,7 @@ const LONGEST_COPY: usize = 100 * 1024;
 
 /// What the loop around the view has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// Nothing.
+pub(crate) enum Deed {
     None,
     /// Put this on the clipboard.
     Copy(String),
@@ -33,7 +32,6 @@ pub enum Deed {
     Mouse,
     /// Draw everything anew.
     Redraw,
-    /// Close the view.
     Leave(Left),
     /// Do what Ctrl-C does outside of a view.
     Interrupt,
@@ -43,7 +41,7 @@ pub enum Deed {
 
 impl State {
     /// Takes what came from the terminal.
-    pub fn event(&mut self, event: Event) -> Deed {
+    pub(crate) fn event(&mut self, event: Event) -> Deed {
         match event {
             Event::Key(key) => {
                 self.changed = true;
@@ -135,7 +133,7 @@ impl State {
     }
 
     /// Who plays the run now: when it is over, nobody in this process does.
-    pub fn player(&self) -> Owner {
+    pub(crate) fn player(&self) -> Owner {
         if self.running { self.owner } else { Owner::Another }
     }
 

@@ -16,16 +16,13 @@ const LEAST_ARGUMENT: usize = 16;
 
 /// Whether a block shows all it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    /// One line.
+pub(crate) enum Fold {
     Folded,
-    /// Everything.
     Open,
 }
 
 impl Fold {
-    /// The other one.
-    pub const fn turned(self) -> Self {
+    pub(crate) const fn turned(self) -> Self {
         match self {
             Self::Folded => Self::Open,
             Self::Open => Self::Folded,
@@ -35,10 +32,9 @@ impl Fold {
 
 /// What is folded unless somebody opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Folding {
+pub(crate) struct Folding {
     /// Tools: their input and output.
     pub tools: Fold,
-    /// Thinking.
     pub thinking: Fold,
 }
 
@@ -50,7 +46,7 @@ impl Default for Folding {
 
 impl Folding {
     /// How a block is shown when nobody said otherwise.
-    pub const fn of(self, kind: &Kind) -> Fold {
+    pub(crate) const fn of(self, kind: &Kind) -> Fold {
         match kind {
             Kind::Tool(_) => self.tools,
             Kind::Words { tag: Tag::Think, .. } => self.thinking,
@@ -60,8 +56,7 @@ impl Folding {
     }
 }
 
-/// The rows of a block.
-pub fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
+pub(crate) fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
     match &block.kind {
         Kind::Words { tag, text, nested, .. } => {
             let ink = match tag {
@@ -102,7 +97,7 @@ pub fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row
 }
 
 /// The text of a block, for copying and searching: everything, folded or not.
-pub fn text(block: &Block) -> String {
+pub(crate) fn text(block: &Block) -> String {
     match &block.kind {
         Kind::Words { text, .. } | Kind::Remark { text, .. } | Kind::Rule(text, _) => text.clone(),
         Kind::Tool(tool) => {
@@ -122,8 +117,7 @@ pub fn text(block: &Block) -> String {
     }
 }
 
-/// One item of a plan.
-pub fn todo(item: &TodoItem, theme: &Theme) -> (String, Ink) {
+pub(crate) fn todo(item: &TodoItem, theme: &Theme) -> (String, Ink) {
     let (mark, ink) = match item.status {
         TodoStatus::Done => (theme.glyphs.ok, Ink::Good),
         TodoStatus::InProgress => (theme.glyphs.start, Ink::Strong),
@@ -134,7 +128,7 @@ pub fn todo(item: &TodoItem, theme: &Theme) -> (String, Ink) {
 }
 
 /// The mark and the ink of a tool's status.
-pub const fn status(status: Option<Status>, theme: &Theme) -> (&'static str, Ink) {
+pub(crate) const fn status(status: Option<Status>, theme: &Theme) -> (&'static str, Ink) {
     match status {
         Some(Status::Ok) => (theme.glyphs.ok, Ink::Good),
         Some(Status::Fail) => (theme.glyphs.fail, Ink::Bad),

@@ -20,13 +20,10 @@ const STEP: u64 = 256 * 1024;
 
 /// What is known of one entry.
 #[derive(Debug, Default)]
-pub struct Detail {
+pub(crate) struct Detail {
     entry: usize,
-    /// Read up to here.
     to: u64,
-    /// The newest plan.
     pub todo: Vec<TodoItem>,
-    /// The newest calls.
     pub calls: VecDeque<Call>,
     /// How many calls there were.
     pub count: usize,
@@ -34,43 +31,35 @@ pub struct Detail {
     pub files: Vec<FileChange>,
     /// The model that answers.
     pub model: Option<String>,
-    /// The agent's session.
     pub session: Option<String>,
     /// Tokens and money as they were reported.
     pub usage: Usage,
 }
 
-/// One call of a tool.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     id: String,
-    /// Where it stands.
     pub at: u64,
-    /// The tool.
     pub name: String,
-    /// Its main argument.
     pub argument: String,
-    /// How it went.
     pub status: Option<Status>,
-    /// When it began.
     pub started: Timestamp,
-    /// How long it took.
     pub duration_ms: Option<u64>,
 }
 
 impl Detail {
     /// Begins with another entry.
-    pub fn of(entry: usize, index: &Index) -> Self {
+    pub(crate) fn of(entry: usize, index: &Index) -> Self {
         Self { entry, to: index.range(entry).start, ..Self::default() }
     }
 
     /// Of which entry this is.
-    pub const fn entry(&self) -> usize {
+    pub(crate) const fn entry(&self) -> usize {
         self.entry
     }
 
     /// Reads on for at most this long; true when there was anything.
-    pub fn advance(&mut self, index: &Index, patience: Duration) -> bool {
+    pub(crate) fn advance(&mut self, index: &Index, patience: Duration) -> bool {
         let start = Instant::now();
         let before = self.to;
         while self.step(index) && start.elapsed() < patience {}
@@ -78,7 +67,7 @@ impl Detail {
     }
 
     /// How much of the entry was read, in percent.
-    pub fn percent(&self, index: &Index) -> u64 {
+    pub(crate) fn percent(&self, index: &Index) -> u64 {
         let range = index.range(self.entry);
         let length = range.end.saturating_sub(range.start);
         let read = self.to.saturating_sub(range.start);

@@ -30,7 +30,7 @@ const LONGEST_PAYLOAD: usize = 400;
 
 /// What is known of a run without reading what agents said.
 #[derive(Debug)]
-pub struct Index {
+pub(crate) struct Index {
     path: PathBuf,
     file: Option<File>,
     block: Vec<u8>,
@@ -42,7 +42,6 @@ pub struct Index {
     pages: Vec<u64>,
     /// The run's beginning, then each try of an iteration.
     pub entries: Vec<Entry>,
-    /// How the run began.
     pub run: Run,
     /// How it ended, if it has.
     pub end: Option<End>,
@@ -56,12 +55,10 @@ pub struct Index {
     pub newest: Option<Timestamp>,
 }
 
-/// How a run began.
 #[derive(Debug, Default)]
-pub struct Run {
+pub(crate) struct Run {
     /// The agent that was chosen.
     pub agent: String,
-    /// When it began.
     pub started: Option<Timestamp>,
     /// The most iterations, as far as it is known.
     pub most: u32,
@@ -71,13 +68,11 @@ pub struct Run {
 
 /// One line of the list: the beginning of the run, or a try of an iteration.
 #[derive(Clone, Debug, Default)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Its number; 0 for the beginning.
     pub iteration: u32,
     first_page: usize,
-    /// When it began.
     pub started: Option<Timestamp>,
-    /// The hat it wears.
     pub hat: Option<Box<str>>,
     /// Who plays it, when that is not the agent that was chosen.
     pub agent: Option<Box<str>>,
@@ -95,10 +90,9 @@ pub struct Entry {
 
 /// A terminal that an agent draws on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     /// How high it was when the iteration began.
     pub rows: u16,
-    /// How wide.
     pub columns: u16,
     /// What a line feed does on it.
     pub line_feed: LineFeed,
@@ -106,7 +100,7 @@ pub struct Terminal {
 
 /// What a line feed does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineFeed {
+pub(crate) enum LineFeed {
     /// It goes down, and to the first column: nothing stands between the agent and us that would tell the difference.
     NewLine,
     /// It only goes down: a person's terminal has added the rest where it was meant.
@@ -115,14 +109,11 @@ pub enum LineFeed {
 
 /// What an iteration came to.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// Whether the agent's turn succeeded.
     pub success: bool,
-    /// A person stopped it.
     pub interrupted: bool,
-    /// The failure's class.
     pub class: Option<FailureClass>,
-    /// How long it took.
     pub duration_ms: u64,
     /// Its tokens, when the agent tells them.
     pub tokens: Option<u64>,
@@ -134,25 +125,19 @@ pub struct Ended {
 
 /// What an iteration said to the loop, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// It is done.
+pub(crate) enum Said {
     Complete,
-    /// Almost that.
     NearMiss,
     /// Something else: a replan, a question.
     Other,
 }
 
-/// How a run ended.
 #[derive(Clone, Debug)]
-pub struct End {
+pub(crate) struct End {
     /// Where its record stands.
     pub at: u64,
-    /// How.
     pub outcome: Outcome,
-    /// Why.
     pub reason: String,
-    /// How long it took.
     pub duration_ms: u64,
     /// What the agent wants to know.
     pub question: Option<String>,
@@ -160,35 +145,29 @@ pub struct End {
 
 /// An event that was published.
 #[derive(Clone, Debug)]
-pub struct Published {
-    /// In which iteration.
+pub(crate) struct Published {
     pub iteration: u32,
-    /// When.
     pub at: Timestamp,
-    /// Its topic.
     pub topic: String,
     /// What is said about it, shortened.
     pub payload: String,
-    /// Who said it.
     pub by: String,
-    /// Who hears it.
     pub heard_by: Vec<String>,
 }
 
 /// How far reading has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub(crate) enum Reach {
     /// Everything was known already.
     Same,
     /// There was more, and now it is known.
     Grown,
-    /// There is still more.
     More,
 }
 
 impl Index {
     /// The index of a journal, which may not be there yet.
-    pub fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             file: None,
@@ -207,7 +186,7 @@ impl Index {
     }
 
     /// Reads on for at most this long.
-    pub fn advance(&mut self, patience: Duration) -> io::Result<Reach> {
+    pub(crate) fn advance(&mut self, patience: Duration) -> io::Result<Reach> {
         let start = Instant::now();
         let Some(length) = self.measure()? else { return Ok(Reach::Same) };
         self.length = length;
@@ -346,51 +325,51 @@ impl Index {
     }
 
     /// The pages of an entry.
-    pub fn pages_of(&self, entry: usize) -> Range<usize> {
+    pub(crate) fn pages_of(&self, entry: usize) -> Range<usize> {
         let first = self.entries.get(entry).map_or(0, |entry| entry.first_page);
         let end = self.entries.get(entry + 1).map_or(self.pages.len(), |next| next.first_page);
         first..end.max(first)
     }
 
     /// The offsets of a page.
-    pub fn page(&self, page: usize) -> Range<u64> {
+    pub(crate) fn page(&self, page: usize) -> Range<u64> {
         let from = self.pages.get(page).copied().unwrap_or(self.known);
         from..self.pages.get(page + 1).copied().unwrap_or(self.known)
     }
 
     /// The page on which an offset stands.
-    pub fn page_at(&self, offset: u64) -> usize {
+    pub(crate) fn page_at(&self, offset: u64) -> usize {
         self.pages.partition_point(|from| *from <= offset).saturating_sub(1)
     }
 
     /// The entry to which a page belongs.
-    pub fn entry_of(&self, page: usize) -> usize {
+    pub(crate) fn entry_of(&self, page: usize) -> usize {
         self.entries.partition_point(|entry| entry.first_page <= page).saturating_sub(1)
     }
 
     /// How many pages there are.
-    pub fn page_count(&self) -> usize {
+    pub(crate) fn page_count(&self) -> usize {
         self.pages.len()
     }
 
     /// The offsets of an entry.
-    pub fn range(&self, entry: usize) -> Range<u64> {
+    pub(crate) fn range(&self, entry: usize) -> Range<u64> {
         let pages = self.pages_of(entry);
         self.page(pages.start).start..self.page(pages.end.saturating_sub(1)).end
     }
 
     /// The journal is known up to here.
-    pub const fn known(&self) -> u64 {
+    pub(crate) const fn known(&self) -> u64 {
         self.known
     }
 
     /// How much of the journal is known, in percent.
-    pub fn percent(&self) -> u64 {
+    pub(crate) fn percent(&self) -> u64 {
         self.known.saturating_mul(100).checked_div(self.length).unwrap_or(100)
     }
 
     /// The bytes of the journal between two offsets.
-    pub fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+    pub(crate) fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let Some(file) = &self.file else { return Ok(Vec::new()) };
         let mut bytes = vec![0; usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0)];
         file.read_exact_at(&mut bytes, range.start)?;
@@ -398,7 +377,7 @@ impl Index {
     }
 
     /// The record that begins at an offset.
-    pub fn record(&self, at: u64) -> Option<Record> {
+    pub(crate) fn record(&self, at: u64) -> Option<Record> {
         let mut size = 16 * 1024;
         loop {
             let end = self.known.min(at + size);
@@ -412,7 +391,7 @@ impl Index {
     }
 
     /// The receipt of an entry.
-    pub fn receipt(&self, entry: usize) -> Option<Receipt> {
+    pub(crate) fn receipt(&self, entry: usize) -> Option<Receipt> {
         match self.record(self.entries.get(entry)?.receipt?)?.body {
             Body::Loop(Fact::IterationEnd { receipt }) => Some(*receipt),
             _ => None,
@@ -420,7 +399,7 @@ impl Index {
     }
 
     /// Tokens and money of all iterations that are over.
-    pub fn spent(&self) -> (Option<u64>, Option<f64>) {
+    pub(crate) fn spent(&self) -> (Option<u64>, Option<f64>) {
         let ended = || self.entries.iter().filter_map(|entry| entry.ended);
         let tokens = ended().filter_map(|ended| ended.tokens).fold(None, |sum, more| Some(sum.unwrap_or(0) + more));
         let cost =

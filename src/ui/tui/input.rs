@@ -2,16 +2,13 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What is being asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// Words to look for.
+pub(crate) enum Question {
     Search,
     /// Words for the next iteration.
     Hint,
     /// The answer to the agent's question.
     Answer,
-    /// Another limit.
     Limit,
     /// A file for the transcript.
     Write,
@@ -23,7 +20,7 @@ pub enum Question {
 
 impl Question {
     /// What stands before the answer.
-    pub const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Search => "/",
             Self::Hint => "hint: ",
@@ -36,20 +33,19 @@ impl Question {
     }
 
     /// True when the answer only makes sense while the run is running.
-    pub const fn needs_running_run(self) -> bool {
+    pub(crate) const fn needs_running_run(self) -> bool {
         matches!(self, Self::Hint | Self::Limit | Self::StopNow | Self::Leave)
     }
 
     /// True when one key is the answer.
-    pub const fn is_choice(self) -> bool {
+    pub(crate) const fn is_choice(self) -> bool {
         matches!(self, Self::StopNow | Self::Leave)
     }
 }
 
 /// A line that is being written.
 #[derive(Clone, Debug)]
-pub struct Input {
-    /// What is asked.
+pub(crate) struct Input {
     pub question: Question,
     text: String,
     /// Where the next letter goes.
@@ -58,30 +54,26 @@ pub struct Input {
 
 /// What a key did to the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Typed {
-    /// It goes on.
+pub(crate) enum Typed {
     More,
-    /// It is finished.
     Done(String),
     /// One key was the answer.
     Chosen(char),
-    /// Never mind.
     Away,
 }
 
 impl Input {
     /// Asks, with an answer that is there already.
-    pub fn new(question: Question, text: &str) -> Self {
+    pub(crate) fn new(question: Question, text: &str) -> Self {
         Self { question, text: text.to_owned(), at: text.len() }
     }
 
     /// What was written, and where the next letter goes.
-    pub fn text(&self) -> (&str, usize) {
+    pub(crate) fn text(&self) -> (&str, usize) {
         (&self.text, self.at)
     }
 
-    /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Typed {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Typed {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Esc => return Typed::Away,
@@ -122,7 +114,7 @@ impl Input {
     }
 
     /// Takes what was pasted: on one line.
-    pub fn paste(&mut self, text: &str) {
+    pub(crate) fn paste(&mut self, text: &str) {
         if !self.question.is_choice() {
             text.trim_end().chars().map(|letter| if letter.is_control() { ' ' } else { letter }).for_each(|letter| {
                 self.insert(letter);

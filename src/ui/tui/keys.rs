@@ -7,12 +7,9 @@ use super::search::Direction;
 
 /// What a person wants of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Move by rows.
+pub(crate) enum Wish {
     Step(isize),
-    /// Move by screens.
     Leaf(isize),
-    /// To the first row.
     First,
     /// To the last row, and follow.
     Last,
@@ -20,7 +17,6 @@ pub enum Wish {
     Side,
     /// The iteration before or after.
     Iteration(isize),
-    /// A pane.
     Show(Pane),
     /// The pane before or after.
     NextPane(isize),
@@ -32,11 +28,8 @@ pub enum Wish {
     Thinking,
     /// The next tool, or the one before.
     Tool(Direction),
-    /// Look for words.
     Search,
-    /// Look on, or back.
     Again(Direction),
-    /// Follow what comes.
     Follow,
     /// Copy what is pointed at.
     Copy,
@@ -44,33 +37,23 @@ pub enum Wish {
     Write,
     /// Standard output or standard error.
     Stream,
-    /// Pause, or go on.
     Pause,
     /// Stop after this iteration.
     Stop,
-    /// Stop now.
     StopNow,
-    /// Words for the agent.
     Hint,
-    /// Answer its question.
     Answer,
-    /// Wait no longer.
     Retry,
-    /// Another limit.
     Limit,
     /// Let the terminal have the mouse.
     Mouse,
-    /// All keys.
     Help,
     /// Draw everything anew.
     Redraw,
     /// Back, or away with a message.
     Back,
-    /// Leave.
     Leave,
-    /// Ctrl-C.
     Interrupt,
-    /// Ctrl-Z.
     Suspend,
 }
 
@@ -140,7 +123,7 @@ const fn key(keys: &'static str, does: &'static str, short: &'static str) -> Key
 }
 
 /// What a key means outside of an input line.
-pub fn wish(key: KeyEvent) -> Option<Wish> {
+pub(crate) fn wish(key: KeyEvent) -> Option<Wish> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return Some(match key.code {
             KeyCode::Char('c') => Wish::Interrupt,

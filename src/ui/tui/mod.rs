@@ -30,7 +30,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub use actions::Actions;
-pub use keys::{KEYS, Key};
+pub use keys::KEYS;
+pub use keys::Key;
 pub use offscreen::Offscreen;
 pub use panes::list::Mark;
 pub use screen::pane_size;
@@ -95,8 +96,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Closes the view.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 }

@@ -20,21 +20,16 @@ const MOST_LINES: usize = 200;
 
 /// One thing that is shown, and folded, as a whole.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub(crate) struct Block {
     /// Where its first record stands.
     pub at: u64,
-    /// What it is.
     pub kind: Kind,
 }
 
-/// What a block is.
 #[derive(Clone, Debug)]
-pub enum Kind {
-    /// Somebody's words.
+pub(crate) enum Kind {
     Words {
-        /// Whose.
         tag: Tag,
-        /// All of them.
         text: String,
         /// True when a sub-agent says them.
         nested: bool,
@@ -43,40 +38,29 @@ pub enum Kind {
         /// How many single lines they are made of; none when the agent has messages of its own.
         lines: usize,
     },
-    /// A tool call.
     Tool(Box<Tool>),
-    /// The agent's plan.
     Plan(Vec<TodoItem>),
     /// A remark of the loop, or of the system around the agent.
     Remark {
-        /// Who speaks.
         tag: &'static str,
-        /// What is said.
         text: String,
-        /// How it looks.
         ink: Ink,
     },
     /// Where an iteration begins or ends.
     Rule(String, Ink),
 }
 
-/// A tool call.
 #[derive(Clone, Debug)]
-pub struct Tool {
+pub(crate) struct Tool {
     id: String,
-    /// Its name.
     pub name: String,
-    /// Its main argument.
     pub argument: String,
     /// All of its input, as text.
     pub input: String,
-    /// What it printed.
     pub output: String,
     /// How it went, once it is over.
     pub status: Option<Status>,
-    /// How long it took.
     pub duration_ms: Option<u64>,
-    /// When it began.
     started: Timestamp,
     /// True when a sub-agent calls it.
     pub nested: bool,
@@ -84,8 +68,7 @@ pub struct Tool {
 
 /// The blocks of one page, as far as it was read.
 #[derive(Clone, Debug, Default)]
-pub struct Blocks {
-    /// All of them.
+pub(crate) struct Blocks {
     pub all: Vec<Block>,
     /// The first one that a record has changed since this was last looked at.
     changed: Option<usize>,
@@ -95,12 +78,12 @@ pub struct Blocks {
 
 impl Blocks {
     /// The first block that is different from before; asked once.
-    pub fn take_changed(&mut self) -> Option<usize> {
+    pub(crate) fn take_changed(&mut self) -> Option<usize> {
         self.changed.take()
     }
 
     /// Takes in the record that stands at an offset.
-    pub fn see(&mut self, record: &Record, at: u64) {
+    pub(crate) fn see(&mut self, record: &Record, at: u64) {
         match &record.body {
             Body::Agent { event, from, .. } => self.event(event, *from, record.at, at),
             Body::Loop(fact) => self.fact(fact, record.at, at),

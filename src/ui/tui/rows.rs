@@ -7,32 +7,29 @@ use crate::ui::text::{harmless, width, wrap};
 
 /// One row. Its text is harmless.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    /// Its parts.
+pub(crate) struct Row {
     pub spans: Vec<(Ink, String)>,
 }
 
 impl Row {
-    /// A row of one part.
-    pub fn new(ink: Ink, text: &str) -> Self {
+    pub(crate) fn new(ink: Ink, text: &str) -> Self {
         Self { spans: vec![(ink, harmless(text))] }
     }
 
     /// The row with one more part.
     #[must_use]
-    pub fn and(mut self, ink: Ink, text: &str) -> Self {
+    pub(crate) fn and(mut self, ink: Ink, text: &str) -> Self {
         self.spans.push((ink, harmless(text)));
         self
     }
 
-    /// Its text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.spans.iter().map(|(_, text)| text.as_str()).collect()
     }
 }
 
 /// A text of several lines behind a margin, wrapped. The first row has `first` as its margin, all others `rest`.
-pub fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: usize) -> Vec<Row> {
+pub(crate) fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: usize) -> Vec<Row> {
     let room = columns.saturating_sub(width(&first.text())).max(8);
     let mut rows = Vec::new();
     // A text that ends in a newline has no empty last line.
@@ -48,12 +45,12 @@ pub fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: usize) 
 }
 
 /// The largest place up to `most` where a text can be cut.
-pub fn boundary(text: &str, most: usize) -> usize {
+pub(crate) fn boundary(text: &str, most: usize) -> usize {
     (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
 }
 
 /// The same for an agent's Markdown.
-pub fn markdown(first: &Row, rest: &Row, text: &str, glyphs: Glyphs, columns: usize) -> Vec<Row> {
+pub(crate) fn markdown(first: &Row, rest: &Row, text: &str, glyphs: Glyphs, columns: usize) -> Vec<Row> {
     let room = columns.saturating_sub(width(&first.text())).max(8);
     let mut markdown = Markdown::new(glyphs);
     let mut lines = Vec::new();
@@ -71,7 +68,7 @@ pub fn markdown(first: &Row, rest: &Row, text: &str, glyphs: Glyphs, columns: us
 }
 
 /// Lines of a difference, each in its ink.
-pub fn difference(text: &str, margin: &str) -> Vec<Row> {
+pub(crate) fn difference(text: &str, margin: &str) -> Vec<Row> {
     let ink = |line: &str| diff::ink(line).unwrap_or(Ink::None);
     text.lines().map(|line| Row::new(Ink::Dim, margin).and(ink(line), line)).collect()
 }

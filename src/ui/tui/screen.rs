@@ -33,7 +33,7 @@ const WITH_PLAN: u16 = 130;
 const SILENT: Duration = Duration::from_secs(5);
 
 /// Draws everything; where the cursor is, when a line is being written.
-pub fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+pub(crate) fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     if area.height < 3 || area.width < 10 {
         return None;
     }
@@ -115,7 +115,6 @@ pub fn pane_size(columns: u16, rows: u16) -> (u16, u16) {
     (content.width, content.height)
 }
 
-/// How a row is drawn.
 struct Look<'a> {
     theme: &'a Theme,
     query: Option<&'a Query>,
@@ -129,7 +128,6 @@ enum Pointed {
     Here,
     /// It is, but keys go elsewhere.
     Elsewhere,
-    /// It is not.
     Not,
 }
 
@@ -139,7 +137,6 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Draws one row.
 fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &Look) {
     if line >= area.height {
         return;

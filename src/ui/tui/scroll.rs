@@ -5,29 +5,24 @@ use std::ops::Range;
 use super::rows::Row;
 
 /// Something that is shown row by row. Rows are gathered in pages, which may be many.
-pub trait Pages {
-    /// The pages there are.
+pub(crate) trait Pages {
     fn pages(&self) -> Range<usize>;
 
     /// How many rows a page has.
     fn count(&mut self, page: usize) -> usize;
 
-    /// One of them.
     fn row(&mut self, page: usize, row: usize) -> Row;
 }
 
-/// A row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// On which page.
+pub(crate) struct Place {
     pub page: usize,
-    /// Which of its rows.
     pub row: usize,
 }
 
 /// The place of a pane in what it shows.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Scroll {
+pub(crate) struct Scroll {
     /// The first row in sight.
     pub top: Place,
     /// The row that is pointed at.
@@ -38,13 +33,13 @@ pub struct Scroll {
 
 impl Scroll {
     /// Moves the cursor by rows; the window follows.
-    pub fn step(&mut self, pages: &mut impl Pages, rows: isize) {
+    pub(crate) fn step(&mut self, pages: &mut impl Pages, rows: isize) {
         self.cursor = walk(pages, self.cursor, rows);
         self.show(pages);
     }
 
     /// Moves the window by rows; the cursor stays in it.
-    pub fn roll(&mut self, pages: &mut impl Pages, rows: isize) {
+    pub(crate) fn roll(&mut self, pages: &mut impl Pages, rows: isize) {
         self.top = walk(pages, self.top, rows);
         self.fill(pages);
         let last = walk(pages, self.top, reach(self.height));
@@ -52,32 +47,32 @@ impl Scroll {
     }
 
     /// Goes to the first row.
-    pub fn first(&mut self, pages: &mut impl Pages) {
+    pub(crate) fn first(&mut self, pages: &mut impl Pages) {
         self.cursor = Place { page: pages.pages().start, row: 0 };
         self.show(pages);
     }
 
     /// Goes to the last row.
-    pub fn last(&mut self, pages: &mut impl Pages) {
+    pub(crate) fn last(&mut self, pages: &mut impl Pages) {
         self.cursor = end(pages);
         self.show(pages);
     }
 
     /// Goes to a place, with some rows before it in sight.
-    pub fn go(&mut self, pages: &mut impl Pages, place: Place) {
+    pub(crate) fn go(&mut self, pages: &mut impl Pages, place: Place) {
         self.cursor = place;
         self.top = walk(pages, place, -reach(self.height / 3 + 1));
         self.show(pages);
     }
 
     /// The places in sight, the cursor among them.
-    pub fn in_sight(&mut self, pages: &mut impl Pages) -> Vec<Place> {
+    pub(crate) fn in_sight(&mut self, pages: &mut impl Pages) -> Vec<Place> {
         self.show(pages);
         self.window(pages)
     }
 
     /// The places in sight, wherever the cursor is.
-    pub fn window(&mut self, pages: &mut impl Pages) -> Vec<Place> {
+    pub(crate) fn window(&mut self, pages: &mut impl Pages) -> Vec<Place> {
         self.top = valid(pages, self.top);
         self.fill(pages);
         let mut places = Vec::with_capacity(self.height);
@@ -94,7 +89,7 @@ impl Scroll {
     }
 
     /// Puts cursor and window where there are rows, and the cursor into the window.
-    pub fn show(&mut self, pages: &mut impl Pages) {
+    pub(crate) fn show(&mut self, pages: &mut impl Pages) {
         self.cursor = valid(pages, self.cursor);
         self.top = valid(pages, self.top);
         if self.cursor < self.top {
@@ -176,7 +171,7 @@ fn walk(pages: &mut impl Pages, from: Place, rows: isize) -> Place {
 
 /// Rows that are all there: a single page.
 #[derive(Clone, Debug, Default)]
-pub struct Listing(pub Vec<Row>);
+pub(crate) struct Listing(pub Vec<Row>);
 
 impl Pages for Listing {
     fn pages(&self) -> Range<usize> {

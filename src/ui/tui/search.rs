@@ -10,29 +10,27 @@ use super::transcript::Transcript;
 
 /// What is looked for. A word in small letters finds capitals, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
+pub(crate) struct Query {
     words: String,
     exact: bool,
 }
 
 impl Query {
-    /// These words.
-    pub fn new(words: &str) -> Self {
+    pub(crate) fn new(words: &str) -> Self {
         Self { words: words.to_owned(), exact: words.chars().any(char::is_uppercase) }
     }
 
-    /// The words.
-    pub fn words(&self) -> &str {
+    pub(crate) fn words(&self) -> &str {
         &self.words
     }
 
     /// True when there is nothing to look for.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
     /// Where a text has it first, from an offset on.
-    pub fn find(&self, text: &str, from: usize) -> Option<(usize, usize)> {
+    pub(crate) fn find(&self, text: &str, from: usize) -> Option<(usize, usize)> {
         if self.words.is_empty() {
             return None;
         }
@@ -51,7 +49,7 @@ impl Query {
     }
 
     /// True when a text has it.
-    pub fn is_in(&self, text: &str) -> bool {
+    pub(crate) fn is_in(&self, text: &str) -> bool {
         self.find(text, 0).is_some()
     }
 }
@@ -72,18 +70,15 @@ fn begins_with(text: &str, words: &str) -> Option<usize> {
     Some(letters.next().map_or(text.len(), |(at, _)| at))
 }
 
-/// Where to look next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Towards the end.
+pub(crate) enum Direction {
     Forward,
     /// Towards the beginning.
     Backward,
 }
 
-/// A search under way.
 #[derive(Debug)]
-pub struct Search {
+pub(crate) struct Search {
     direction: Direction,
     /// The page that is looked at next.
     page: usize,
@@ -94,26 +89,24 @@ pub struct Search {
     from: Option<Place>,
 }
 
-/// How a search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// On this entry, at this place.
     At(usize, Place),
     /// So many percent were looked at.
     NotYet(usize),
-    /// Nowhere.
     Nowhere,
 }
 
 impl Search {
     /// Begins behind, or before, a place.
-    pub fn new(direction: Direction, from: Place, index: &Index) -> Self {
+    pub(crate) fn new(direction: Direction, from: Place, index: &Index) -> Self {
         let all = index.page_count() + 1;
         Self { direction, page: from.page, left: all, all, from: Some(from) }
     }
 
     /// Looks on for at most this long.
-    pub fn advance(
+    pub(crate) fn advance(
         &mut self,
         query: &Query,
         transcript: &mut Transcript,
@@ -141,7 +134,6 @@ impl Search {
         }
     }
 
-    /// Looks at one page.
     fn look(&mut self, query: &Query, transcript: &mut Transcript, index: &Index, theme: &Theme) -> Option<Place> {
         let mut entry = transcript.of(index, theme, index.entry_of(self.page));
         let mut blocks = entry.blocks_with(self.page, |text| query.is_in(text));

@@ -35,19 +35,16 @@ const MESSAGE: Duration = Duration::from_secs(6);
 
 /// Which side takes the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// The list of iterations.
     List,
-    /// The pane.
     Pane,
 }
 
 /// Where things were drawn, for the mouse.
 #[derive(Clone, Debug, Default)]
-pub struct Areas {
-    /// The list.
+pub(crate) struct Areas {
     pub list: Rect,
-    /// The pane.
     pub pane: Rect,
     /// How many columns plan and tools have beside the transcript.
     pub beside: u16,
@@ -55,34 +52,25 @@ pub struct Areas {
     pub tabs: Vec<(Rect, Pane)>,
 }
 
-/// What a view is.
 #[expect(clippy::struct_excessive_bools, reason = "each is one fact about the screen")]
-pub struct State {
+pub(crate) struct State {
     /// The run as far as it is known.
     pub index: Index,
-    /// How it looks.
     pub theme: Theme,
     /// What the view cannot do itself.
     pub actions: Box<dyn Actions>,
-    /// Where the run is.
     pub directory: RunDirectory,
-    /// Whose run it is.
     pub owner: Owner,
-    /// The transcript.
     pub transcript: Transcript,
     /// The fold of the selected entry.
     pub detail: Detail,
-    /// What it changed.
     pub files: Files,
-    /// What it wrote.
     pub raw: RawBytes,
     /// What it drew, once that was asked for and where it has a terminal.
     pub agent_screen: Option<AgentScreen>,
     /// The stream that is shown of it.
     pub stream: Stream,
-    /// The selected entry.
     pub selected: usize,
-    /// What is shown of it.
     pub pane: Pane,
     /// Which side takes the keys.
     pub front: Side,
@@ -96,22 +84,18 @@ pub struct State {
     pub help: bool,
     /// True while the newest is kept in sight.
     pub follow: bool,
-    /// What is being asked.
     pub input: Option<Input>,
     /// What is told, and since when.
     pub message: Option<(Instant, String)>,
-    /// What is looked for.
     pub query: Query,
     /// The search under way.
     pub search: Option<Search>,
-    /// How far it is.
     pub searched: usize,
     /// Whether the run is under way.
     pub running: bool,
     asked: Option<Instant>,
     /// When there was last something new.
     pub heard: Instant,
-    /// The time.
     pub now: Timestamp,
     /// True when the screen is not what it should be.
     pub changed: bool,
@@ -121,16 +105,13 @@ pub struct State {
 
 /// Whether there is more to do at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// There is.
+pub(crate) enum Work {
     Left,
-    /// There is not.
     Done,
 }
 
 impl State {
-    /// A view of a run.
-    pub fn new(directory: RunDirectory, theme: &Theme, actions: Box<dyn Actions>, owner: Owner) -> Self {
+    pub(crate) fn new(directory: RunDirectory, theme: &Theme, actions: Box<dyn Actions>, owner: Owner) -> Self {
         let index = Index::new(&directory.journal());
         Self {
             detail: Detail::of(0, &index),
@@ -167,7 +148,7 @@ impl State {
     }
 
     /// Reads on, a little at a time.
-    pub fn work(&mut self) -> Work {
+    pub(crate) fn work(&mut self) -> Work {
         let mut work = Work::Done;
         match self.index.advance(STEP) {
             Ok(Reach::Same) => {}
@@ -280,7 +261,7 @@ impl State {
     }
 
     /// The agent's own screen, when that is the pane and there is something to see.
-    pub fn screen_in_front(&mut self) -> Option<&mut AgentScreen> {
+    pub(crate) fn screen_in_front(&mut self) -> Option<&mut AgentScreen> {
         let is_shown = self.pane == Pane::Screen;
         let selected = self.selected;
         let screen = self.agent_screen.as_mut().filter(|screen| is_shown && screen.entry() == selected);
@@ -325,7 +306,7 @@ impl State {
     }
 
     /// Selects an entry; its panes begin at their beginning.
-    pub fn select(&mut self, entry: usize) {
+    pub(crate) fn select(&mut self, entry: usize) {
         let entry = entry.min(self.index.entries.len() - 1);
         if self.selected != entry {
             self.selected = entry;
@@ -344,7 +325,7 @@ impl State {
     }
 
     /// Keeps the newest in sight.
-    pub fn show_newest(&mut self) {
+    pub(crate) fn show_newest(&mut self) {
         match self.pane {
             Pane::Transcript | Pane::Tools | Pane::Events | Pane::Raw => {
                 self.scroll_pane(|scroll, pages| scroll.last(pages));
@@ -359,7 +340,7 @@ impl State {
     }
 
     /// Does something with the pane in front, and where it stands.
-    pub fn scroll_pane(&mut self, act: impl FnOnce(&mut Scroll, &mut Shown)) {
+    pub(crate) fn scroll_pane(&mut self, act: impl FnOnce(&mut Scroll, &mut Shown)) {
         self.changed = true;
         let number = self.pane.number();
         let mut scroll = self.scrolls[number];
@@ -379,7 +360,7 @@ impl State {
     }
 
     /// The rows of a pane that has few of them.
-    pub fn rows(&mut self, columns: usize, height: usize) -> Vec<Row> {
+    pub(crate) fn rows(&mut self, columns: usize, height: usize) -> Vec<Row> {
         let percent = self.detail.percent(&self.index);
         match self.pane {
             Pane::Plan => plan::rows(&self.detail, &self.theme, columns),
@@ -393,18 +374,15 @@ impl State {
         }
     }
 
-    /// The list.
-    pub fn list(&self, columns: usize) -> List<'_> {
+    pub(crate) fn list(&self, columns: usize) -> List<'_> {
         List { index: &self.index, theme: &self.theme, now: self.now, running: self.running, columns }
     }
 
-    /// The help.
-    pub fn help_rows(&self, columns: usize) -> Listing {
+    pub(crate) fn help_rows(&self, columns: usize) -> Listing {
         Listing(help::rows(&self.theme, columns))
     }
 
-    /// How the run stands.
-    pub fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         match &self.index.end {
             Some(end) => Standing::Ended(end.outcome),
             None if self.running => Standing::of(&self.index.activity),
@@ -413,13 +391,13 @@ impl State {
     }
 
     /// Tells something at the bottom.
-    pub fn tell(&mut self, words: impl Into<String>) {
+    pub(crate) fn tell(&mut self, words: impl Into<String>) {
         self.message = Some((Instant::now(), words.into()));
         self.changed = true;
     }
 
     /// True while time is shown that passes.
-    pub const fn ticks(&self) -> bool {
+    pub(crate) const fn ticks(&self) -> bool {
         self.running
     }
 }
@@ -450,12 +428,8 @@ impl Pages for Shown<'_> {
     }
 }
 
-/// What a pane shows.
-pub enum Shown<'a> {
-    /// The transcript.
+pub(crate) enum Shown<'a> {
     Transcript(super::transcript::Entry<'a>),
-    /// Raw bytes.
     Raw(&'a mut RawBytes),
-    /// Rows.
     Listing(Listing),
 }

@@ -11,14 +11,12 @@ use std::path::{Path, PathBuf};
 use crate::journal::raw;
 
 /// So much before the end is read at most.
-pub const MOST: u64 = 4 * 1024 * 1024;
+pub(crate) const MOST: u64 = 4 * 1024 * 1024;
 /// So much of a packed file is passed over in one step.
 const PASSED: u64 = 512 * 1024;
 
-/// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// So many bytes.
+pub(crate) enum Step {
     Read(usize),
     /// None yet, but more was passed over.
     Passed,
@@ -27,7 +25,7 @@ pub enum Step {
 }
 
 /// The end of a raw file.
-pub struct Tail {
+pub(crate) struct Tail {
     source: Source,
     /// The next byte to read.
     at: u64,
@@ -41,8 +39,7 @@ enum Source {
 }
 
 impl Tail {
-    /// Opens a file.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let source = if raw::is_packed(path) {
             Source::Packed { path: path.to_owned(), reader: raw::open(path)?, length: None }
         } else {
@@ -52,7 +49,7 @@ impl Tail {
     }
 
     /// Reads on, or goes towards what is to be read.
-    pub fn read(&mut self, piece: &mut [u8]) -> io::Result<Step> {
+    pub(crate) fn read(&mut self, piece: &mut [u8]) -> io::Result<Step> {
         let count = match &mut self.source {
             Source::Plain(file) => {
                 // An agent may write faster than a screen is drawn: then the latest is worth most.

@@ -5,11 +5,9 @@ use ratatui_core::style::{Color, Modifier, Style};
 
 use crate::ui::style::{Glyphs, Ink, Palette};
 
-/// Colours and signs.
 #[derive(Clone, Copy, Debug)]
-pub struct Theme {
+pub(crate) struct Theme {
     palette: Palette,
-    /// Signs.
     pub glyphs: Glyphs,
     /// Signs that only this view has.
     pub signs: Signs,
@@ -45,12 +43,11 @@ impl Signs {
 
 impl Theme {
     /// With these colours and signs.
-    pub fn new(palette: Palette, glyphs: Glyphs) -> Self {
+    pub(crate) fn new(palette: Palette, glyphs: Glyphs) -> Self {
         Self { palette, glyphs, signs: Signs::beside(glyphs) }
     }
 
-    /// The style of an ink.
-    pub fn style(&self, ink: Ink) -> Style {
+    pub(crate) fn style(&self, ink: Ink) -> Style {
         let plain = Style::new();
         let style = match ink {
             Ink::Dim => plain.add_modifier(Modifier::DIM),
@@ -75,7 +72,7 @@ impl Theme {
     }
 
     /// The style of a cell of the agent's own screen, which has its own colours where there are colours.
-    pub fn cell(&self, cell: &vt100::Cell) -> Style {
+    pub(crate) fn cell(&self, cell: &vt100::Cell) -> Style {
         let modifiers = [
             (cell.bold(), Modifier::BOLD),
             (cell.dim(), Modifier::DIM),
@@ -92,7 +89,7 @@ impl Theme {
     }
 
     /// What was searched for.
-    pub fn found(&self, style: Style) -> Style {
+    pub(crate) fn found(&self, style: Style) -> Style {
         match self.palette {
             Palette::Colour => style.fg(Color::Black).bg(Color::Yellow),
             Palette::Plain => style.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),

@@ -19,7 +19,7 @@ const MOST_TURNED: usize = 4096;
 
 /// The pages that were read, and how they are shown.
 #[derive(Debug)]
-pub struct Transcript {
+pub(crate) struct Transcript {
     read: HashMap<usize, Page>,
     /// The pages that were used, the newest last.
     used: Vec<usize>,
@@ -47,8 +47,7 @@ struct Page {
 }
 
 impl Transcript {
-    /// Nothing is read yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             read: HashMap::new(),
             used: Vec::new(),
@@ -60,13 +59,13 @@ impl Transcript {
     }
 
     /// The pages of an entry, as they are shown.
-    pub fn of<'a>(&'a mut self, index: &'a Index, theme: &'a Theme, entry: usize) -> Entry<'a> {
+    pub(crate) fn of<'a>(&'a mut self, index: &'a Index, theme: &'a Theme, entry: usize) -> Entry<'a> {
         Entry { pages: index.pages_of(entry), transcript: self, index, theme }
     }
 }
 
 /// The transcript of one entry.
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     transcript: &'a mut Transcript,
     index: &'a Index,
     theme: &'a Theme,
@@ -75,14 +74,14 @@ pub struct Entry<'a> {
 
 impl Entry<'_> {
     /// Shows it in so many columns. What the cursor pointed at stays where it is.
-    pub fn widen(&mut self, columns: usize, scroll: &mut Scroll) {
+    pub(crate) fn widen(&mut self, columns: usize, scroll: &mut Scroll) {
         if self.transcript.columns != columns {
             self.keep(scroll, |transcript| transcript.columns = columns);
         }
     }
 
     /// Opens or closes the block at the cursor.
-    pub fn turn(&mut self, scroll: &mut Scroll) {
+    pub(crate) fn turn(&mut self, scroll: &mut Scroll) {
         let place = scroll.cursor;
         let (Some(block), page) = (self.block_at(place), place.page) else { return };
         let folding = self.transcript.folding;
@@ -99,7 +98,7 @@ impl Entry<'_> {
     }
 
     /// Folds differently from now on.
-    pub fn fold(&mut self, scroll: &mut Scroll, change: impl FnOnce(&mut Folding)) {
+    pub(crate) fn fold(&mut self, scroll: &mut Scroll, change: impl FnOnce(&mut Folding)) {
         self.keep(scroll, |transcript| {
             change(&mut transcript.folding);
             transcript.turned.clear();
@@ -107,7 +106,7 @@ impl Entry<'_> {
     }
 
     /// Opens a block, so that all of it can be seen.
-    pub fn open(&mut self, page: usize, block: usize) {
+    pub(crate) fn open(&mut self, page: usize, block: usize) {
         self.load(page);
         if let Some(read) = self.transcript.read.get_mut(&page) {
             self.transcript.turned.insert((read.from, block), Fold::Open);
@@ -149,7 +148,7 @@ impl Entry<'_> {
     }
 
     /// The block at a place.
-    pub fn block_at(&mut self, place: Place) -> Option<usize> {
+    pub(crate) fn block_at(&mut self, place: Place) -> Option<usize> {
         self.load(place.page);
         let page = self.transcript.read.get(&place.page)?;
         let block = page.starts.partition_point(|start| *start <= place.row).checked_sub(1)?;
@@ -157,14 +156,14 @@ impl Entry<'_> {
     }
 
     /// Where a block begins.
-    pub fn place_of(&mut self, page: usize, block: usize) -> Place {
+    pub(crate) fn place_of(&mut self, page: usize, block: usize) -> Place {
         self.load(page);
         let row = self.transcript.read.get(&page).and_then(|page| page.starts.get(block)).copied().unwrap_or(0);
         Place { page, row }
     }
 
     /// The place of a record.
-    pub fn place_at(&mut self, offset: u64) -> Place {
+    pub(crate) fn place_at(&mut self, offset: u64) -> Place {
         let page = self.index.page_at(offset);
         self.load(page);
         let block = self
@@ -176,14 +175,14 @@ impl Entry<'_> {
     }
 
     /// The text of the block at a place.
-    pub fn text_at(&mut self, place: Place) -> Option<String> {
+    pub(crate) fn text_at(&mut self, place: Place) -> Option<String> {
         let block = self.block_at(place)?;
         let page = self.transcript.read.get(&place.page)?;
         page.blocks.all.get(block).map(blocks::text)
     }
 
     /// The next tool before or behind a place.
-    pub fn next_tool(&mut self, place: Place, direction: Direction) -> Option<Place> {
+    pub(crate) fn next_tool(&mut self, place: Place, direction: Direction) -> Option<Place> {
         let here = self.block_at(place).unwrap_or(0);
         let pages: Vec<usize> = match direction {
             Direction::Forward => (place.page..self.pages.end).collect(),
@@ -208,7 +207,7 @@ impl Entry<'_> {
     }
 
     /// The blocks of a page whose text has something, in order.
-    pub fn blocks_with(&mut self, page: usize, mut has: impl FnMut(&str) -> bool) -> Vec<usize> {
+    pub(crate) fn blocks_with(&mut self, page: usize, mut has: impl FnMut(&str) -> bool) -> Vec<usize> {
         self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Vec::new() };
         let all = read.blocks.all.iter().enumerate();
@@ -216,14 +215,14 @@ impl Entry<'_> {
     }
 
     /// The rows of a block, with the place of the first.
-    pub fn rows_of(&mut self, page: usize, block: usize) -> (Place, Vec<Row>) {
+    pub(crate) fn rows_of(&mut self, page: usize, block: usize) -> (Place, Vec<Row>) {
         let place = self.place_of(page, block);
         let rows = self.transcript.read.get(&page).and_then(|page| page.rows.get(block)).cloned().unwrap_or_default();
         (place, rows)
     }
 
     /// Writes the text of a page.
-    pub fn write(&mut self, page: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    pub(crate) fn write(&mut self, page: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Ok(()) };
         read.blocks.all.iter().try_for_each(|block| writeln!(out, "{}\n", blocks::text(block).trim_end()))

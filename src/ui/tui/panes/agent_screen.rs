@@ -39,7 +39,7 @@ enum Window {
 }
 
 /// The screen of one iteration.
-pub struct AgentScreen {
+pub(crate) struct AgentScreen {
     entry: usize,
     parser: vt100::Parser,
     spelling: Spelling,
@@ -52,7 +52,7 @@ pub struct AgentScreen {
 
 impl AgentScreen {
     /// The screen of an entry, an iteration that has a terminal. It is empty until it is played.
-    pub fn open(directory: &Path, entry: usize, iteration: u32, terminal: Terminal) -> Self {
+    pub(crate) fn open(directory: &Path, entry: usize, iteration: u32, terminal: Terminal) -> Self {
         let side = |wanted: u16, most: u16| NonZeroU16::new(wanted.clamp(SMALLEST, most)).unwrap_or(NonZeroU16::MIN);
         let tail = Tail::open(&raw::find(directory, iteration, Stream::Stdout)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => "what the agent drew is not kept any more".to_owned(),
@@ -69,12 +69,12 @@ impl AgentScreen {
     }
 
     /// Of which entry it is.
-    pub const fn entry(&self) -> usize {
+    pub(crate) const fn entry(&self) -> usize {
         self.entry
     }
 
     /// Plays on for at most this long. Says whether anything happened; then there may be more.
-    pub fn play(&mut self, patience: Duration) -> Result<bool, String> {
+    pub(crate) fn play(&mut self, patience: Duration) -> Result<bool, String> {
         let start = Instant::now();
         let tail = self.tail.as_mut().map_err(|reason| reason.clone())?;
         let mut happened = false;
@@ -101,33 +101,33 @@ impl AgentScreen {
     }
 
     /// Why there is nothing to see, if there is nothing.
-    pub fn trouble(&self) -> Option<&str> {
+    pub(crate) fn trouble(&self) -> Option<&str> {
         self.tail.as_ref().err().map(String::as_str)
     }
 
     /// What is on it, as harmless text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.parser.screen().contents().lines().map(harmless).collect::<Vec<_>>().join("\n")
     }
 
     /// Moves the window up or down; false when it is there already.
-    pub fn roll(&mut self, rows: isize) -> bool {
+    pub(crate) fn roll(&mut self, rows: isize) -> bool {
         let rows = i32::try_from(rows).unwrap_or(if rows < 0 { i32::MIN } else { i32::MAX });
         self.shift(rows, 0)
     }
 
     /// Moves the window to the side; false when it is at that side already.
-    pub fn slide(&mut self, by: isize) -> bool {
+    pub(crate) fn slide(&mut self, by: isize) -> bool {
         self.shift(0, if by < 0 { -SIDEWAYS } else { SIDEWAYS })
     }
 
     /// To the first row and column.
-    pub const fn first(&mut self) {
+    pub(crate) const fn first(&mut self) {
         self.window = Window::At(0, 0);
     }
 
     /// To where the agent's cursor is, wherever it goes.
-    pub const fn follow(&mut self) {
+    pub(crate) const fn follow(&mut self) {
         self.window = Window::Cursor;
     }
 
@@ -166,7 +166,7 @@ impl AgentScreen {
     }
 
     /// Draws the part of it that fits.
-    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    pub(crate) fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
         let screen = self.parser.screen();
         let (rows, columns) = screen.size();
         // The last column shows where the window is, when there is more above or below.

@@ -9,7 +9,7 @@ use crate::ui::style::Ink;
 use crate::ui::words;
 
 /// The checks of an entry as rows.
-pub fn rows(index: &Index, entry: usize, theme: &Theme, columns: usize) -> Vec<Row> {
+pub(crate) fn rows(index: &Index, entry: usize, theme: &Theme, columns: usize) -> Vec<Row> {
     let record = index.entries.get(entry).and_then(|entry| entry.checks).and_then(|at| index.record(at));
     let Some(Record { body: Body::Loop(Fact::Verification { passed, checks, .. }), .. }) = record else {
         let asked = index.entries.iter().rev().find(|entry| entry.checks.is_some());

@@ -5,8 +5,7 @@ use super::super::rows::{Row, paragraph};
 use crate::ui::figures;
 use crate::ui::style::Ink;
 
-/// The events as rows.
-pub fn rows(index: &Index, columns: usize) -> Vec<Row> {
+pub(crate) fn rows(index: &Index, columns: usize) -> Vec<Row> {
     let mut rows = hats(index);
     if index.events.is_empty() {
         rows.push(Row::new(Ink::Dim, "no event was published"));

@@ -17,7 +17,7 @@ const LONGEST: usize = 4 * 1024 * 1024;
 
 /// The files of one entry.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(crate) struct Files {
     entry: usize,
     receipt: Option<Receipt>,
     asked: Option<Receiver<Result<String, String>>>,
@@ -37,12 +37,12 @@ enum Difference {
 
 impl Files {
     /// Of which entry this is.
-    pub const fn entry(&self) -> usize {
+    pub(crate) const fn entry(&self) -> usize {
         self.entry
     }
 
     /// Asks about another entry, or again about the same one.
-    pub fn ask(entry: usize, index: &Index, actions: &mut dyn Actions) -> Self {
+    pub(crate) fn ask(entry: usize, index: &Index, actions: &mut dyn Actions) -> Self {
         let receipt = index.receipt(entry);
         let changed = receipt.clone().filter(|receipt| !receipt.files.is_empty());
         let asked = changed.map(|receipt| actions.difference(receipt));
@@ -50,12 +50,12 @@ impl Files {
     }
 
     /// True when the iteration was not over when this was asked.
-    pub const fn is_early(&self) -> bool {
+    pub(crate) const fn is_early(&self) -> bool {
         self.receipt.is_none()
     }
 
     /// Looks whether the answer is there.
-    pub fn hear(&mut self) -> bool {
+    pub(crate) fn hear(&mut self) -> bool {
         let Some(asked) = &self.asked else { return false };
         self.difference = match asked.try_recv() {
             Err(TryRecvError::Empty) => return false,
@@ -71,7 +71,7 @@ impl Files {
     }
 
     /// Opens or closes the file of a row.
-    pub fn turn(&mut self, row: usize) {
+    pub(crate) fn turn(&mut self, row: usize) {
         if let Some(Some(name)) = self.names.get(row).cloned()
             && !self.open.remove(&name)
         {
@@ -79,8 +79,7 @@ impl Files {
         }
     }
 
-    /// The rows.
-    pub fn rows(&mut self, detail: &Detail, theme: &Theme) -> Vec<Row> {
+    pub(crate) fn rows(&mut self, detail: &Detail, theme: &Theme) -> Vec<Row> {
         self.names.clear();
         let mut rows = Vec::new();
         let Some(receipt) = &self.receipt else {

@@ -7,8 +7,7 @@ use super::list::Mark;
 use crate::ui::style::{Glyphs, Ink};
 use crate::ui::text::width;
 
-/// The keys as rows.
-pub fn rows(theme: &Theme, columns: usize) -> Vec<Row> {
+pub(crate) fn rows(theme: &Theme, columns: usize) -> Vec<Row> {
     let is_plain = theme.glyphs.gutter != Glyphs::UNICODE.gutter;
     let written = |keys: &str| {
         if !is_plain {

@@ -12,16 +12,14 @@ use crate::ui::figures;
 use crate::ui::style::{Glyphs, Ink};
 
 /// The iterations as rows.
-pub struct List<'a> {
+pub(crate) struct List<'a> {
     /// What is known of the run.
     pub index: &'a Index,
-    /// How it looks.
     pub theme: &'a Theme,
     /// The time, for the iteration under way.
     pub now: Timestamp,
     /// Whether the run is under way.
     pub running: bool,
-    /// How wide a row is.
     pub columns: usize,
 }
 

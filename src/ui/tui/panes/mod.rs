@@ -1,26 +1,25 @@
 //! The panes beside the transcript: each makes rows of what the index, the fold of the iteration or the disk tell.
 
-pub mod agent_screen;
-pub mod checks;
-pub mod events;
-pub mod files;
-pub mod help;
-pub mod list;
-pub mod plan;
-pub mod raw;
-pub mod tools;
-pub mod usage;
+pub(crate) mod agent_screen;
+pub(crate) mod checks;
+pub(crate) mod events;
+pub(crate) mod files;
+pub(crate) mod help;
+pub(crate) mod list;
+pub(crate) mod plan;
+pub(crate) mod raw;
+pub(crate) mod tools;
+pub(crate) mod usage;
 
 /// What is shown of the selected iteration, or of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pane {
+pub(crate) enum Pane {
     /// What it said and did.
     Transcript,
     /// The agent's own plan.
     Plan,
     /// Its tools and how long they took.
     Tools,
-    /// What changed.
     Files,
     /// Events and hats of the run.
     Events,
@@ -35,11 +34,11 @@ pub enum Pane {
 }
 
 /// How many panes there are.
-pub const COUNT: usize = 9;
+pub(crate) const COUNT: usize = 9;
 
 impl Pane {
     /// All of them, in the order of their keys.
-    pub const ALL: [Self; COUNT] = [
+    pub(crate) const ALL: [Self; COUNT] = [
         Self::Transcript,
         Self::Plan,
         Self::Tools,
@@ -51,8 +50,7 @@ impl Pane {
         Self::Screen,
     ];
 
-    /// Its name.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Transcript => "Transcript",
             Self::Plan => "Plan",
@@ -67,7 +65,7 @@ impl Pane {
     }
 
     /// Its place in the order.
-    pub fn number(self) -> usize {
+    pub(crate) fn number(self) -> usize {
         Self::ALL.iter().position(|pane| *pane == self).unwrap_or(0)
     }
 }

@@ -7,8 +7,7 @@ use super::super::theme::Theme;
 use crate::event::TodoStatus;
 use crate::ui::style::Ink;
 
-/// The plan as rows.
-pub fn rows(detail: &Detail, theme: &Theme, columns: usize) -> Vec<Row> {
+pub(crate) fn rows(detail: &Detail, theme: &Theme, columns: usize) -> Vec<Row> {
     if detail.todo.is_empty() {
         return vec![Row::new(Ink::Dim, "the agent has told no plan")];
     }

@@ -16,7 +16,7 @@ const PAGE: usize = 64 * 1024;
 const MOST_PAGES: usize = 8;
 
 /// The raw bytes of one iteration.
-pub struct RawBytes {
+pub(crate) struct RawBytes {
     iteration: u32,
     stream: Stream,
     path: PathBuf,
@@ -28,8 +28,7 @@ pub struct RawBytes {
 }
 
 impl RawBytes {
-    /// Nothing.
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self {
             iteration: 0,
             stream: Stream::Stdout,
@@ -42,12 +41,12 @@ impl RawBytes {
     }
 
     /// What is shown: which iteration, which stream.
-    pub const fn what(&self) -> (u32, Stream) {
+    pub(crate) const fn what(&self) -> (u32, Stream) {
         (self.iteration, self.stream)
     }
 
     /// Shows a stream of an iteration.
-    pub fn open(directory: &Path, iteration: u32, stream: Stream) -> Self {
+    pub(crate) fn open(directory: &Path, iteration: u32, stream: Stream) -> Self {
         let path = raw::find(directory, iteration, stream);
         let mut bytes = Self { iteration, stream, path, ..Self::none() };
         bytes.measure();
@@ -55,7 +54,7 @@ impl RawBytes {
     }
 
     /// Looks whether there is more; true when there is.
-    pub fn measure(&mut self) -> bool {
+    pub(crate) fn measure(&mut self) -> bool {
         let length = if raw::is_packed(&self.path) {
             if self.length > 0 { self.length } else { unpacked(&self.path).unwrap_or(0) }
         } else {
@@ -72,7 +71,7 @@ impl RawBytes {
     }
 
     /// Shows it in so many columns.
-    pub fn widen(&mut self, columns: usize) {
+    pub(crate) fn widen(&mut self, columns: usize) {
         if self.columns != columns {
             self.columns = columns;
             self.read.clear();

@@ -10,10 +10,9 @@ use crate::ui::table::bar;
 use crate::ui::text::cut;
 
 /// The rows above the first call.
-pub const HEADING: usize = 1;
+pub(crate) const HEADING: usize = 1;
 
-/// The calls as rows.
-pub fn rows(detail: &Detail, theme: &Theme, columns: usize, percent: u64) -> Vec<Row> {
+pub(crate) fn rows(detail: &Detail, theme: &Theme, columns: usize, percent: u64) -> Vec<Row> {
     if detail.count == 0 && percent >= 100 {
         return vec![Row::new(Ink::Dim, "no tool was called")];
     }

@@ -6,8 +6,7 @@ use super::super::theme::{Signs, Theme};
 use crate::ui::figures;
 use crate::ui::style::Ink;
 
-/// The charts as rows.
-pub fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<Row> {
+pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<Row> {
     let ended: Vec<Ended> = index.entries.iter().filter_map(|entry| entry.ended).collect();
     if ended.is_empty() {
         return vec![Row::new(Ink::Dim, "no iteration is over yet")];
