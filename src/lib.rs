@@ -4,6 +4,8 @@
 //! config → agent → process → transcript → signals → run → journal → ui.
 
 #![warn(unreachable_pub)]
+// The documentation is read by people who change ralph, so links to private items are useful.
+#![allow(rustdoc::private_intra_doc_links)]
 
 pub mod config;
 
