@@ -19,112 +19,122 @@ pub(crate) use steer::ModeRun;
 pub(crate) use steer::Stop;
 pub(crate) use steer::{Emit, Graph, Hats, Limit, Prompt, PromptAction, Words};
 
-/// Runs a coding agent's command line again and again on one prompt until the work is really done.
+/// Runs your coding agent in a loop until your checks say it's done
 #[derive(Debug, Parser)]
-#[command(name = "ralph", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "ralph", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What to do.
+    /// What to do; nothing: say what to do next in this directory.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Option<Command>,
 }
 
-const EXIT_CODES: &str = "Exit codes:
-  0  complete
-  1  the run failed
-  2  usage or configuration; nothing was run
-  3  the agent asks for a replan or for a human
-  4  the agent is not usable: missing, not logged in, not permitted
-  5  a limit ended the run: iterations, time, tokens, money
-  6  no progress
-  7  rate-limited beyond the allowed wait
-  128 + N  ended by Unix signal N (130: Ctrl-C)";
-
-/// The subcommands.
+/// The subcommands. `help.rs` sorts them into groups.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run an agent on a prompt until it is done.
+pub(crate) enum Command {
+    /// Run an agent on a prompt until it is done
+    #[command(after_help = RUN_EXAMPLES)]
     Run(Box<Run>),
-    /// Write a plan for a goal to `PLAN.md`, and change nothing else
+    /// Write a plan for a goal to `PLAN.md` and change nothing else
+    #[command(after_help = PLAN_EXAMPLES)]
     Plan(Box<ModeRun>),
-    /// Build what `PLAN.md` describes, one task an iteration
+    /// Build what `PLAN.md` describes, one task per iteration
+    #[command(after_help = BUILD_EXAMPLES)]
     Build(Box<ModeRun>),
-    /// Write a map of this codebase to `CODEBASE.md`, and change nothing else
-    Understand(Box<ModeRun>),
-    /// Review the changes here, and write findings to `REVIEW.md`
+    /// Review the uncommitted and recent changes; write findings to `REVIEW.md`
+    #[command(after_help = REVIEW_EXAMPLES)]
     Review(Box<ModeRun>),
-    /// Tell the agent something in its next iteration
+    /// Write a map of this codebase to `CODEBASE.md` and change nothing else
+    #[command(after_help = UNDERSTAND_EXAMPLES)]
+    Understand(Box<ModeRun>),
+    /// Resume a run that was interrupted, killed or stopped at a limit
+    Resume(history::Resume),
+    /// Answer the question a run stopped with, and resume it
+    Answer(history::Answer),
+    /// Show what the run in this directory is doing now
+    Status(history::Status),
+    /// Give the agent a hint in its next iteration
     Hint(Words),
     /// Pause the run after this iteration
     Pause,
-    /// Let a paused run go on
+    /// Continue a paused run
     Continue,
     /// Stop the run after this iteration, or now
     Stop(Stop),
-    /// End a wait for a rate limit now
+    /// Stop waiting for a rate limit and retry now
     Retry,
-    /// Set another limit for the run under way
+    /// Change a limit of the current run
     Limit(Limit),
-    /// Publish an event, from inside an agent
-    Emit(Emit),
-    /// Draw the hats of `ralph.yml` and check them
+    /// List the runs of this directory
+    Runs(history::Runs),
+    /// Show the result of a run
+    Show(history::ShowRun),
+    /// Show what a run changed
+    Diff(history::Diff),
+    /// Print what the agent said and did; `-f` follows a running one
+    Logs(history::Logs),
+    /// Open a run in the full screen, running or finished
+    Tui(history::Tui),
+    /// Replay a run in the line view
+    Replay(history::Replay),
+    /// Show tokens, cost and time by day, agent and model
+    Stats(history::Stats),
+    /// Export a run as JSON lines, one HTML page or OpenTelemetry spans
+    Export(history::Export),
+    /// Print the directory of a run
+    Path(history::Path),
+    /// Remove old runs
+    Clean(history::Clean),
+    /// Write a `ralph.yml` for this project
+    Init(Init),
+    /// Check that a run would work here: agents, logins, git, disk
+    Doctor(Doctor),
+    /// List the agents and show which one `auto` picks
+    Agents(Agents),
+    /// Show every setting and where it comes from
+    Config(Config),
+    /// Send a test notification
+    Notify(Notify),
+    /// Show the hats of `ralph.yml` as a graph and check them
     Hats(Hats),
     /// Show the prompt that an agent would get
     Prompt(Prompt),
-    /// Answer the question a run ended with, and go on with it
-    Answer(history::Answer),
-    /// Go on with a run that was interrupted, killed or limited
-    Resume(history::Resume),
-    /// List the runs of this directory
-    Runs(history::Runs),
-    /// Print where a run is kept
-    Path(history::Path),
-    /// Show what a run came to
-    Show(history::ShowRun),
-    /// Show what an agent said and did, also while it runs
-    Logs(history::Logs),
-    /// Look at a run on the whole screen, running or finished
-    Tui(history::Tui),
-    /// Play a run again, through the same view as live
-    Replay(history::Replay),
-    /// Show what a run, or one of its iterations, changed
-    Diff(history::Diff),
-    /// Show tokens, cost and time by day, agent and model
-    Stats(history::Stats),
-    /// Write a run as records, as one HTML page, or as OpenTelemetry spans
-    Export(history::Export),
-    /// Remove old runs
-    Clean(history::Clean),
-    /// Show the agents: which are installed, which one `auto` takes
-    Agents(Agents),
-    /// Look whether a run would work here: agents, flags, logins, git, disk, leftovers
-    Doctor(Doctor),
-    /// Run any agent as if it were Claude Code, for tools that can only drive that
-    AsClaude(AsClaude),
-    /// Turn raw agent output into canonical events: a filter
-    Translate(Translate),
-    /// Send a test notification, as `notify` in `ralph.yml` says
-    Notify(Notify),
-    /// Show the settings, each with the place it comes from
-    Config(Config),
-    /// Write a commented `ralph.yml` for the agent that is installed here
-    Init(Init),
-    /// Print the JSON schema of `ralph.yml` or of an agent file, for editors
-    Schema(Schema),
-    /// Print the completions of a shell
+    /// Print shell completions
     Completions(Completions),
     /// Print the manual page, or write all of them to a directory
     Man(Man),
+    /// Publish an event, from inside an agent
+    Emit(Emit),
+    /// Run any agent behind Claude Code's command line
+    AsClaude(AsClaude),
+    /// Convert raw agent output to canonical events
+    Translate(Translate),
+    /// Print the JSON schema of `ralph.yml` or of an agent file
+    Schema(Schema),
+    /// Show help; `--all` lists every command
+    Help(Help),
     /// Evaluate jq programs for drivers and agent scripts.
     #[command(hide = true)]
     JqService(JqService),
-    /// Play the built-in demo agent: what `ralph run --agent demo` starts.
+    /// Run the built-in demo agent: what `ralph run --agent demo` starts.
     #[command(hide = true)]
     DemoAgent,
 }
 
+/// `ralph help`.
+#[derive(Debug, Args)]
+pub(crate) struct Help {
+    /// The command to explain.
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+
+    /// List every command.
+    #[arg(long)]
+    pub all: bool,
+}
+
 /// `ralph jq-service`.
 #[derive(Debug, Args)]
-pub struct JqService {
+pub(crate) struct JqService {
     /// How it is asked.
     #[arg(value_enum)]
     pub mode: JqMode,
@@ -136,7 +146,7 @@ pub struct JqService {
 
 /// How the jq service is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum JqMode {
+pub(crate) enum JqMode {
     /// Framed calls on standard input.
     Serve,
     /// One call, like the tool itself.
@@ -149,166 +159,190 @@ pub enum JqMode {
 
 /// `ralph run`.
 #[derive(Debug, Args)]
-#[command(after_help = RUN_EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
-pub struct Run {
-    /// The prompt, as words; `-` reads it from standard input. Default: the file `PROMPT.md`, then
-    /// `.ralph/PROMPT.md`.
+pub(crate) struct Run {
+    /// The prompt. `-` reads it from stdin. Default: `PROMPT.md`, then `.ralph/PROMPT.md`.
     #[arg(value_name = "PROMPT", conflicts_with = "prompt_file")]
     pub words: Vec<String>,
 
-    /// More arguments for the agent, after `--`.
+    /// Extra arguments for the agent, after `--`.
     #[arg(last = true, value_name = "AGENT ARGUMENTS")]
     pub agent_args: Vec<String>,
 
-    /// Read the prompt from this file, anew before each iteration.
+    /// Read the prompt from this file, again before each iteration.
     #[arg(short = 'P', long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
 
-    /// The agent to run: a name that `ralph agents` shows, `driver:NAME`, `script:NAME` or the path of such a file, `auto`
-    /// for the first that is installed, or `custom` for the command in `ralph.yml` [default: auto] [env: `RALPH_AGENT`].
-    #[arg(long, value_name = "NAME")]
+    /// The agent: a name from `ralph agents`, `driver:NAME`, `script:NAME`, a path of such a file, `auto` (the first one
+    /// installed) or `custom` (the command in `ralph.yml`) [default: auto] [env: `RALPH_AGENT`].
+    #[arg(short = 'b', long, value_name = "NAME", alias = "backend")]
     pub agent: Option<String>,
 
-    /// Run this command as the agent; it gets the prompt on standard input.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
-    pub agent_cmd: Option<String>,
-
-    /// Run this command as the agent; it speaks Claude's stream-json, and takes the prompt as Claude Code does.
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["agent", "agent_cmd"])]
-    pub claude_command: Option<String>,
-
-    /// The model, in the agent's own words.
+    /// The model, passed to the agent as is.
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// How hard the agent thinks, in its own words, such as `low` or `high`.
-    #[arg(long, value_name = "EFFORT")]
-    pub effort: Option<String>,
+    /// A command that must exit with 0 before a completion is accepted. Repeatable.
+    #[arg(long, value_name = "COMMAND")]
+    pub verify: Vec<String>,
 
-    /// The only tools the agent may use, in its own words.
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
-    pub tools: Vec<String>,
-
-    /// Give the agent a terminal, for agents that insist on one.
-    #[arg(long)]
-    pub pty: bool,
-
-    /// Run the agent's own interactive program in this terminal, with you at the keys. Ctrl-C goes to the agent; twice within
-    /// a second it ends the run.
-    #[arg(short, long)]
-    pub interactive: bool,
-
-    /// Show what would be run, with which prompt and settings; start nothing.
-    #[arg(long)]
-    pub dry_run: bool,
-
-    /// What the agent's output is: `auto`, `plain`, `rtf1`, or an agent's name [env: `RALPH_TRANSCRIPT`].
-    #[arg(long, value_name = "DIALECT")]
-    pub transcript: Option<String>,
-
-    /// Read the agent's output with this command: raw lines in, RTF1 lines out.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "transcript")]
-    pub transcript_cmd: Option<String>,
-
-    /// The most iterations [default: 100].
+    /// Maximum iterations [default: 100].
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
 
-    /// The most time for the whole run, such as `90s`, `30m` or `2h` [default: 4h].
+    /// Maximum time for the run, such as `90s`, `30m` or `2h` [default: 4h].
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<Duration>,
 
-    /// The most time for one iteration [default: 1h].
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub timeout: Option<Duration>,
-
-    /// The longest silence of an agent that also uses no CPU [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub idle_timeout: Option<Duration>,
-
-    /// A command that must exit with 0 before a claim to be done counts. Can be given several times.
-    #[arg(long, value_name = "COMMAND", help_heading = "When it is done")]
-    pub verify: Vec<String>,
-
-    /// A task list whose open items (`- [ ]`) veto a claim to be done.
-    #[arg(long, value_name = "FILE", help_heading = "When it is done")]
-    pub plan_file: Option<PathBuf>,
-
-    /// A claim to be done before this many iterations does not count.
-    #[arg(long, value_name = "N", help_heading = "When it is done")]
-    pub min_iterations: Option<u32>,
-
-    /// How many claims to be done in a row make a completion [default: 1].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "When it is done")]
-    pub confirmations: Option<u32>,
-
-    /// The most tokens for the whole run.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub max_tokens: Option<u64>,
-
-    /// The most money for the whole run, in US dollars, as far as the agent tells it or `pricing` gives prices.
+    /// Maximum cost of the run in US dollars, as far as the agent reports it or prices are known.
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub max_cost: Option<f64>,
 
-    /// How many iterations in a row without progress end the run; 0: any number [default: 10].
-    #[arg(long, value_name = "N")]
-    pub no_progress: Option<u32>,
-
-    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume` or `resume-until: context 60%` [default: fresh].
-    #[arg(long, value_name = "HOW", value_parser = session)]
-    pub session: Option<SessionChoice>,
-
-    /// Start a fresh session each time, also where the driver contract would go on with the last one.
-    #[arg(long, conflicts_with = "session")]
-    pub no_continue: bool,
-
-    /// Show a driver's output as it comes, which is what happens anyway where the driver can.
-    #[arg(long, conflicts_with = "no_live")]
-    pub live: bool,
-
-    /// Use a driver's plain command, and show its output with ralph's own view.
-    #[arg(long)]
-    pub no_live: bool,
-
-    /// Agents that take over while the chosen one is limited or locked out.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub fallback: Vec<String>,
-
-    /// The completion marker, instead of `LOOP_COMPLETE`, `<promise>COMPLETE</promise>` and their kin.
-    #[arg(long, value_name = "MARKER")]
-    pub completion: Option<String>,
-
-    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-
-    /// What to print: lines for people, or records as JSON lines.
-    #[arg(long, value_enum, default_value_t = Output::Lines)]
-    pub output: Output,
-
-    /// Show the run on the whole screen, with keys to look around and to steer it.
+    /// Show the run in the full screen, with keys to look around and steer it.
     #[arg(long, conflicts_with = "output")]
     pub tui: bool,
 
+    /// Show what would run, with which prompt and settings, and start nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Configuration file, instead of `ralph.yml` here or in a parent directory.
+    #[arg(short = 'c', long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Run this command as the agent. It gets the prompt on stdin.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "agent", help_heading = AGENT)]
+    pub agent_cmd: Option<String>,
+
+    /// Run this command as the agent. It is called like Claude Code and prints Claude's stream-json.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["agent", "agent_cmd"], help_heading = AGENT)]
+    pub claude_command: Option<String>,
+
+    /// Reasoning effort, passed to the agent as is, such as `low` or `high`.
+    #[arg(long, value_name = "EFFORT", help_heading = AGENT)]
+    pub effort: Option<String>,
+
+    /// The only tools the agent may use, passed to the agent as is.
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',', help_heading = AGENT)]
+    pub tools: Vec<String>,
+
+    /// Agents that take over while the chosen one is rate-limited or not logged in.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = AGENT)]
+    pub fallback: Vec<String>,
+
+    /// Session of the next iteration: `fresh`, `resume` or `resume-until: context 60%` [default: fresh].
+    #[arg(long, value_name = "HOW", value_parser = session, help_heading = AGENT)]
+    pub session: Option<SessionChoice>,
+
+    /// Give the agent a terminal, for agents that require one.
+    #[arg(long, help_heading = AGENT)]
+    pub pty: bool,
+
+    /// Run the agent's own interactive program in this terminal. Ctrl-C goes to the agent; twice within a second ends
+    /// the run.
+    #[arg(short, long, help_heading = AGENT)]
+    pub interactive: bool,
+
+    /// Format of the agent's output: `auto`, `plain`, `rtf1` or an agent's name [env: `RALPH_TRANSCRIPT`].
+    #[arg(long, value_name = "DIALECT", help_heading = AGENT)]
+    pub transcript: Option<String>,
+
+    /// Convert the agent's output with this command: raw lines in, RTF1 lines out.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "transcript", help_heading = AGENT)]
+    pub transcript_cmd: Option<String>,
+
+    /// A task list; a completion is rejected while it has open items (`- [ ]`).
+    #[arg(long, value_name = "FILE", help_heading = COMPLETION)]
+    pub plan_file: Option<PathBuf>,
+
+    /// Reject a completion before this many iterations.
+    #[arg(long, value_name = "N", help_heading = COMPLETION)]
+    pub min_iterations: Option<u32>,
+
+    /// How many claims in a row are needed [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = COMPLETION)]
+    pub confirmations: Option<u32>,
+
+    /// The completion marker, instead of `LOOP_COMPLETE`, `<promise>COMPLETE</promise>` and similar.
+    #[arg(long, value_name = "MARKER", alias = "completion-promise", help_heading = COMPLETION)]
+    pub completion: Option<String>,
+
+    /// Maximum tokens for the run.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
+    pub max_tokens: Option<u64>,
+
+    /// Stop after this many iterations in a row without a change; 0 turns it off [default: 10].
+    #[arg(long, value_name = "N", alias = "no-progress", help_heading = LIMITS)]
+    pub max_stalled: Option<u32>,
+
+    /// Maximum time for one iteration [default: 1h].
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = LIMITS)]
+    pub timeout: Option<Duration>,
+
+    /// Stop an agent that prints nothing and uses no CPU for this long [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = LIMITS)]
+    pub idle_timeout: Option<Duration>,
+
+    /// What to print.
+    #[arg(long, value_enum, default_value_t = Output::Lines, help_heading = OUTPUT)]
+    pub output: Output,
+
     /// How it looks.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = OUTPUT)]
     pub looks: ViewLooks,
+
+    /// Start a fresh session in each iteration, where the driver would resume the last one.
+    #[arg(long, conflicts_with = "session", help_heading = DRIVERS, hide = true)]
+    pub no_continue: bool,
+
+    /// Show a driver's output as it comes. This is the default where the driver supports it.
+    #[arg(long, conflicts_with = "no_live", help_heading = DRIVERS, hide = true)]
+    pub live: bool,
+
+    /// Use a driver's plain command and show its output with ralph's own view.
+    #[arg(long, help_heading = DRIVERS, hide = true)]
+    pub no_live: bool,
 }
 
+/// Flags of `ralph run` that only mean something with a driver; the help shows them where a driver is used.
+pub(crate) const DRIVER_FLAGS: [&str; 3] = ["no_continue", "live", "no_live"];
+
+const AGENT: &str = "Agent";
+const COMPLETION: &str = "Completion";
+const LIMITS: &str = "Limits";
+const OUTPUT: &str = "Output";
+const DRIVERS: &str = "Drivers";
+
 const RUN_EXAMPLES: &str = "Examples:
-  ralph run --agent demo
-  ralph run \"fix the tests\" --agent claude --model opus
-  ralph run --dry-run
-  ralph run \"fix the tests\" -- --add-dir ../shared
-  ralph run \"fix the tests\" --agent-cmd './my-agent.sh'
-  ralph run -P PROMPT.md -n 20 --agent-cmd 'python agent.py' --transcript rtf1
-  echo \"do it\" | ralph run - --agent demo --output json";
+  ralph run --agent demo                                       try it without an agent
+  ralph run \"fix the failing tests\" --verify 'cargo test' --max-cost 5
+  ralph run -P PROMPT.md -n 20 --agent codex --model gpt-5
+  ralph run --dry-run                                          show what would run
+  ralph run \"fix the tests\" -- --add-dir ../shared            extra arguments for the agent
+  ralph run \"fix the tests\" --agent-cmd './my-agent.sh'        any command as the agent
+  echo \"do it\" | ralph run - --output json                    for scripts";
+
+const PLAN_EXAMPLES: &str = "Examples:
+  ralph plan \"add a --json flag to every command\"
+  ralph plan -P GOAL.md --agent claude
+Next: ralph build";
+
+const BUILD_EXAMPLES: &str = "Examples:
+  ralph build --verify 'npm test'
+  ralph build --plan-file docs/PLAN.md -n 30";
+
+const REVIEW_EXAMPLES: &str = "Examples:
+  ralph review
+  ralph review \"look at error handling only\" --agent codex";
+
+const UNDERSTAND_EXAMPLES: &str = "Examples:
+  ralph understand
+  ralph understand \"focus on the storage layer\"";
 
 /// `ralph agents`.
 #[derive(Debug, Args)]
-pub struct Agents {
-    /// One agent in full, instead of the table.
+pub(crate) struct Agents {
+    /// One agent in full.
     #[command(subcommand)]
     pub action: Option<AgentsAction>,
 
@@ -316,38 +350,38 @@ pub struct Agents {
     #[arg(long)]
     pub json: bool,
 
-    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    /// Configuration file, instead of `ralph.yml` here or in a parent directory.
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
 
 /// The subcommands of `ralph agents`.
 #[derive(Debug, Subcommand)]
-pub enum AgentsAction {
-    /// Show one agent: its definition, and its command lines ready to paste
+pub(crate) enum AgentsAction {
+    /// Show one agent: its definition and its command lines, ready to paste
     Show(Show),
-    /// Write the skeleton of a driver or an agent script
+    /// Create a driver or an agent script from a template
     New(New),
-    /// Put a driver or an agent script through its contract, with a fake command instead of the agent
+    /// Test a driver or an agent script against its contract, with a fake CLI
     Check(Check),
 }
 
 /// `ralph agents new`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct New {
-    /// A driver: hooks that build a command line; written to `.ralph/drivers/NAME.sh`.
+pub(crate) struct New {
+    /// A driver: hooks that build a command line. Written to `.ralph/drivers/NAME.sh`.
     #[arg(long, value_name = "NAME")]
     pub driver: Option<String>,
 
-    /// An agent script: functions that run the agent; written to `.ralph/agents/NAME.sh`.
+    /// An agent script: functions that run the agent. Written to `.ralph/agents/NAME.sh`.
     #[arg(long, value_name = "NAME")]
     pub script: Option<String>,
 }
 
 /// `ralph agents check`.
 #[derive(Debug, Args)]
-pub struct Check {
+pub(crate) struct Check {
     /// A name, `driver:NAME`, `script:NAME`, or the path of a file.
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -355,7 +389,7 @@ pub struct Check {
 
 /// `ralph agents show`.
 #[derive(Debug, Args)]
-pub struct Show {
+pub(crate) struct Show {
     /// The agent.
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -371,7 +405,7 @@ pub struct Show {
 
 /// What `ralph run` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub(crate) enum Output {
     /// Lines for people.
     Lines,
     /// Records as JSON lines.
@@ -381,15 +415,15 @@ pub enum Output {
 /// `ralph as-claude`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A link called `AGENT-as-claude` to this program does the same. Flags that Claude Code does not have are \
-skipped; `--text-only` tells tool activity as lines of progress."
+    after_help = "A link to ralph named `AGENT-as-claude` does the same. Flags that Claude Code does not have are ignored; \
+`--text-only` prints tool activity as lines of text."
 )]
-pub struct AsClaude {
+pub(crate) struct AsClaude {
     /// The agent that does the work.
     #[arg(value_name = "AGENT")]
     pub agent: String,
 
-    /// What Claude Code would be given: `-p PROMPT`, `--print` with the prompt on standard input, `--model`, `--effort`,
+    /// Claude Code's arguments: `-p PROMPT`, `--print` with the prompt on standard input, `--model`, `--effort`,
     /// `--resume`, `--session-id`, `--append-system-prompt`, `--allowedTools`, `--output-format`, `--include-partial-messages`.
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
@@ -397,13 +431,13 @@ pub struct AsClaude {
 
 /// `ralph translate`.
 #[derive(Debug, Args)]
-pub struct Translate {
-    /// The file to read [default: standard input].
+pub(crate) struct Translate {
+    /// The file to read [default: stdin].
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
 
-    /// What the input is: `claude`, `codex`, `gemini`, `qwen`, `opencode`, `copilot`, `cursor`, `amp`, `cline`, `pi`,
-    /// `goose`, `droid`, `kiro`, `aider`, `plain`, `rtf1`, or `auto` to see it from the first lines.
+    /// Format of the input: `claude`, `codex`, `gemini`, `qwen`, `opencode`, `copilot`, `cursor`, `amp`, `cline`, `pi`,
+    /// `goose`, `droid`, `kiro`, `aider`, `plain`, `rtf1`, or `auto` to detect it from the first lines.
     #[arg(long, value_name = "DIALECT")]
     pub from: String,
 
@@ -411,19 +445,19 @@ pub struct Translate {
     #[arg(long, value_enum, default_value_t = To::Json)]
     pub to: To,
 
-    /// The agent's exit code, when it is known.
+    /// The agent's exit code, if known.
     #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
     pub exit_code: Option<i32>,
 
-    /// The file with what the agent wrote to standard error.
+    /// The file with the agent's stderr.
     #[arg(long, value_name = "FILE")]
     pub stderr: Option<PathBuf>,
 
-    /// The file with the prompt that was sent, so that its echo is recognised.
+    /// The file with the prompt that was sent, to recognise its echo.
     #[arg(long, value_name = "FILE")]
     pub prompt: Option<PathBuf>,
 
-    /// Show each input line with the events it gave.
+    /// Show each input line with its events.
     #[arg(long, conflicts_with = "to")]
     pub explain: bool,
 
@@ -434,7 +468,7 @@ pub struct Translate {
 
 /// What `ralph translate` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum To {
+pub(crate) enum To {
     /// Canonical events as JSON lines.
     Json,
     /// The same behind RTF1's sentinel.

@@ -8,6 +8,7 @@ pub(crate) mod execute;
 pub(crate) mod find;
 pub(crate) mod follow_up;
 pub(crate) mod planning;
+pub(crate) mod project;
 pub(crate) mod repository;
 pub(crate) mod resume;
 pub(crate) mod saved_plan;

@@ -183,7 +183,7 @@ fn policy(settings: &Settings) -> Policy {
         confirmations: settings.confirmations.value,
         max_tokens: settings.max_tokens.value,
         max_cost_usd: settings.max_cost_usd.value.map(|usd| usd.0),
-        no_progress: settings.no_progress.value.0,
+        max_stalled: settings.max_stalled.value.0,
         permission: settings.permission.value,
     }
 }
@@ -307,7 +307,7 @@ fn another(
 pub(crate) fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
     let line = ["ralph", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
     match Cli::try_parse_from(line).map(|cli| cli.command) {
-        Ok(Command::Run(run)) => Ok(run),
+        Ok(Some(Command::Run(run))) => Ok(run),
         _ => Err(UserError::failed("cannot make up a command line")),
     }
 }
@@ -358,7 +358,7 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
         confirmations: args.confirmations.map(|count| Setting::new(count, flag("--confirmations"))),
         max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
         max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
-        no_progress: args.no_progress.map(|count| Setting::new(OrOff(count), flag("--no-progress"))),
+        max_stalled: args.max_stalled.map(|count| Setting::new(OrOff(count), flag("--max-stalled"))),
         session: match (args.session, args.no_continue) {
             (Some(session), _) => Some(Setting::new(session, flag("--session"))),
             (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),

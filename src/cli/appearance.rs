@@ -4,19 +4,19 @@ use clap::{Args, ValueEnum};
 
 /// How text looks.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Looks {
-    /// When to use colours. `NO_COLOR` is respected.
+pub(crate) struct Looks {
+    /// When to use colors. `NO_COLOR` is respected.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub color: Colour,
 
-    /// Use no characters beyond ASCII for the view's own signs.
+    /// Use only ASCII characters.
     #[arg(long)]
     pub ascii: bool,
 }
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
+pub(crate) enum Colour {
     /// On a terminal.
     Auto,
     /// Always.
@@ -27,20 +27,20 @@ pub enum Colour {
 
 /// How the line view looks, and how much it shows.
 #[derive(Clone, Debug, Args)]
-pub struct ViewLooks {
+pub(crate) struct ViewLooks {
     /// Colours and signs.
     #[command(flatten)]
     pub looks: Looks,
 
-    /// Words and line ends, and nothing else: no colours, no signs, nothing drawn twice. For screen readers.
+    /// Plain text for screen readers: no colors, no symbols, nothing redrawn.
     #[arg(long)]
     pub plain: bool,
 
-    /// Show this in full, instead of folded.
+    /// Show this in full instead of folded.
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub show: Vec<Shown>,
 
-    /// Show only how iterations end, and what somebody should know.
+    /// Show only how iterations end, and warnings.
     #[arg(short, long, conflicts_with_all = ["show", "verbose"])]
     pub quiet: bool,
 
@@ -51,13 +51,13 @@ pub struct ViewLooks {
 
 /// What is folded unless it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shown {
+pub(crate) enum Shown {
     /// The agent's reasoning.
     Think,
     /// What tools print and change.
     Tools,
     /// The prompt, where the agent repeats it.
     Prompt,
-    /// What is said around the agent: warnings, banners, standard error.
+    /// Output around the agent: warnings, banners, stderr.
     Sys,
 }

@@ -8,12 +8,12 @@ use super::{Looks, Output, ViewLooks};
 
 /// `ralph runs`.
 #[derive(Debug, Args)]
-pub struct Runs {
+pub(crate) struct Runs {
     /// Show the runs of all projects, not only of this directory.
     #[arg(short, long)]
     pub all: bool,
 
-    /// The most runs to show, newest first.
+    /// Maximum runs to show, newest first.
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
 
@@ -26,10 +26,22 @@ pub struct Runs {
     pub ids: bool,
 }
 
+/// `ralph status`.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `ralph show`.
 #[derive(Debug, Args)]
-pub struct ShowRun {
-    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+pub(crate) struct ShowRun {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
@@ -48,12 +60,12 @@ pub struct ShowRun {
 
 /// `ralph logs`.
 #[derive(Debug, Args)]
-pub struct Logs {
-    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+pub(crate) struct Logs {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// Go on while the run goes on.
+    /// Follow the run until it ends.
     #[arg(short, long)]
     pub follow: bool,
 
@@ -61,11 +73,11 @@ pub struct Logs {
     #[arg(short, long, value_name = "N")]
     pub iteration: Option<u32>,
 
-    /// What the agent wrote, byte for byte (secrets are redacted), instead of what it means.
+    /// Print the agent's output byte for byte (secrets are redacted).
     #[arg(long, conflicts_with_all = ["follow", "tag", "tool", "output"])]
     pub raw: bool,
 
-    /// Only words with this tag: `AI`, `THINK`, `SYS`, `TOOL`, `PROMPT` or `USER`.
+    /// Only text with this tag: `AI`, `THINK`, `SYS`, `TOOL`, `PROMPT` or `USER`.
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
 
@@ -73,7 +85,7 @@ pub struct Logs {
     #[arg(long, value_name = "NAME", conflicts_with = "tag")]
     pub tool: Option<String>,
 
-    /// What to print: lines for people, or records as JSON lines.
+    /// What to print.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
 
@@ -84,8 +96,8 @@ pub struct Logs {
 
 /// `ralph tui`.
 #[derive(Debug, Args)]
-pub struct Tui {
-    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+pub(crate) struct Tui {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
@@ -96,24 +108,24 @@ pub struct Tui {
 
 /// `ralph replay`.
 #[derive(Debug, Args)]
-pub struct Replay {
-    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+pub(crate) struct Replay {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// How many times as fast as it was, such as `10x`. No pause is longer than two seconds.
+    /// Speed, such as `10x`. No pause is longer than two seconds.
     #[arg(long, value_name = "FACTOR", value_parser = speed, default_value = "1x")]
     pub speed: f64,
 
-    /// Without any pause.
+    /// Print without pauses.
     #[arg(long, conflicts_with = "speed")]
     pub no_delay: bool,
 
-    /// Read the agent's raw bytes again, with the adapters of this ralph.
+    /// Parse the agent's raw output again with this version of ralph.
     #[arg(long)]
     pub with_adapter: bool,
 
-    /// What to print: lines for people, or records as JSON lines.
+    /// What to print.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
 
@@ -131,8 +143,8 @@ fn speed(text: &str) -> Result<f64, String> {
 
 /// `ralph diff`.
 #[derive(Debug, Args)]
-pub struct Diff {
-    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+pub(crate) struct Diff {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
@@ -143,12 +155,12 @@ pub struct Diff {
 
 /// `ralph stats`.
 #[derive(Debug, Args)]
-pub struct Stats {
+pub(crate) struct Stats {
     /// Print JSON.
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
 
-    /// Print CSV, one line for each day, agent and model.
+    /// Print CSV, one line per day, agent and model.
     #[arg(long)]
     pub csv: bool,
 
@@ -160,24 +172,24 @@ pub struct Stats {
 /// `ralph clean`.
 #[derive(Debug, Args)]
 #[command(after_help = CLEAN_EXAMPLES)]
-pub struct Clean {
+pub(crate) struct Clean {
     /// Remove completed runs that ended longer ago than this, such as `30d` or `12h`.
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub older_than: Option<jiff::SignedDuration>,
 
-    /// Keep so many runs, the newest.
+    /// Keep the newest N runs.
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
 
-    /// Keep as many runs, newest first, as take up this much room, such as `500M` or `2G`.
+    /// Keep the newest runs that fit into this size, such as `500M` or `2G`.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<u64>,
 
-    /// Also remove runs that could be resumed: interrupted, failed, limited or killed ones.
+    /// Also remove runs that could be resumed: interrupted, failed, stopped or killed.
     #[arg(long)]
     pub all: bool,
 
-    /// Show what would be removed; remove nothing.
+    /// Show what would be removed and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -218,16 +230,16 @@ fn size(text: &str) -> Result<u64, String> {
 
 /// `ralph export`.
 #[derive(Debug, Args)]
-pub struct Export {
-    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+pub(crate) struct Export {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// The form.
+    /// The format.
     #[arg(long, value_enum)]
     pub to: Form,
 
-    /// The file to write [default: standard output].
+    /// The file to write [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 
@@ -238,10 +250,10 @@ pub struct Export {
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub(crate) enum Form {
     /// The records, as they are in the journal.
     Jsonl,
-    /// One page that needs nothing else, to be sent to a colleague.
+    /// One self-contained HTML page.
     Html,
     /// OpenTelemetry spans as OTLP JSON, with the conventions for generative AI.
     Otlp,
@@ -249,16 +261,16 @@ pub enum Form {
 
 /// `ralph answer`: words, then as `ralph resume`.
 #[derive(Debug, Args)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The answer.
     #[arg(value_name = "WORDS", required = true)]
     pub words: Vec<String>,
 
-    /// The run, by its id or a beginning of it [default: the newest].
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
 
-    /// Show the run on the whole screen, with keys to look around and to steer it.
+    /// Show the run in the full screen, with keys to look around and steer it.
     #[arg(long)]
     pub tui: bool,
 
@@ -269,36 +281,36 @@ pub struct Answer {
 
 /// `ralph resume`.
 #[derive(Debug, Args)]
-pub struct Resume {
-    /// The run: its id, its beginning, or the letters at its end [default: the newest run of this directory].
+pub(crate) struct Resume {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// Go on although the working directory has moved away from where the run left it.
+    /// Resume although the working directory is no longer as the run left it.
     #[arg(long)]
     pub force: bool,
 
-    /// Allow so many iterations in all, instead of what the run was started with.
+    /// New maximum for iterations, counted over the whole run.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
 
-    /// Allow so much time in all, instead of what the run was started with.
+    /// New maximum for the time, counted over the whole run.
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     pub max_time: Option<std::time::Duration>,
 
-    /// Allow so much money in all, in US dollars, instead of what the run was started with.
+    /// New maximum for the cost in US dollars, counted over the whole run.
     #[arg(long, value_name = "USD", value_parser = super::dollars)]
     pub max_cost: Option<f64>,
 
-    /// Allow so many tokens in all, instead of what the run was started with.
+    /// New maximum for tokens, counted over the whole run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
 
-    /// What to print: lines for people, or records as JSON lines.
+    /// What to print.
     #[arg(long, value_enum, default_value_t = Output::Lines)]
     pub output: Output,
 
-    /// Show the run on the whole screen, with keys to look around and to steer it.
+    /// Show the run in the full screen, with keys to look around and steer it.
     #[arg(long, conflicts_with = "output")]
     pub tui: bool,
 
@@ -309,7 +321,7 @@ pub struct Resume {
 
 /// `ralph path`.
 #[derive(Debug, Args)]
-pub struct Path {
-    /// The run: its id, or a part of it; the newest when left out.
+pub(crate) struct Path {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
     pub id: Option<String>,
 }

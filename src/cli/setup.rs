@@ -1,4 +1,4 @@
-//! The subcommands that look after ralph itself: its settings, its files, its shell.
+//! Arguments of the commands that set ralph up: settings, files, shell.
 
 use std::path::PathBuf;
 
@@ -6,42 +6,42 @@ use clap::{Args, Subcommand, ValueEnum};
 
 /// `ralph config`.
 #[derive(Debug, Args)]
-pub struct Config {
-    /// One setting, instead of all.
+pub(crate) struct Config {
+    /// One setting.
     #[command(subcommand)]
     pub action: Option<ConfigAction>,
 
-    /// Print JSON: each key with its value and its origin.
+    /// Print JSON: each key with its value and origin.
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    /// Configuration file, instead of `ralph.yml` here or in a parent directory.
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
 
 /// `ralph notify`.
 #[derive(Debug, Args)]
-pub struct Notify {
-    /// Send one notification by every channel that `ralph.yml` configures.
+pub(crate) struct Notify {
+    /// Send one notification through every configured channel.
     #[arg(long, required = true)]
     pub test: bool,
 
-    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    /// Configuration file, instead of `ralph.yml` here or in a parent directory.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
 /// The subcommands of `ralph config`.
 #[derive(Debug, Subcommand)]
-pub enum ConfigAction {
-    /// Print the value of one key; nothing when it is not set
+pub(crate) enum ConfigAction {
+    /// Print the value of one key; nothing if it is not set
     Get(Get),
 }
 
 /// `ralph config get`.
 #[derive(Debug, Args)]
-pub struct Get {
+pub(crate) struct Get {
     /// The key, such as `event_loop.max_iterations`.
     #[arg(value_name = "KEY")]
     pub key: String,
@@ -50,13 +50,13 @@ pub struct Get {
 /// `ralph doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR)]
-pub struct Doctor {
-    /// One agent, instead of all that are installed.
+pub(crate) struct Doctor {
+    /// One agent, driver or script [default: all that are installed].
     #[arg(value_name = "AGENT")]
     pub agent: Option<String>,
 
-    /// Run the checks of drivers, agent scripts and agent files of this repository. Without it nothing of the repository
-    /// runs that you have not run here before.
+    /// Also run the checks that execute code of this repository: drivers, agent scripts, agent files. Without it, only
+    /// those that you have run here before are executed.
     #[arg(long)]
     pub plugins: bool,
 
@@ -64,44 +64,48 @@ pub struct Doctor {
     #[arg(long)]
     pub json: bool,
 
-    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    /// Configuration file, instead of `ralph.yml` here or in a parent directory.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
 const DOCTOR: &str = "Exit codes:
-  0  a run would work here; notes are only worth knowing
-  1  the machine is in the way: no room on the disk, no right to write
+  0  a run would work here
+  1  a problem with this machine: disk full, directory not writable
   2  usage or configuration
-  4  the agent that a run would take, or AGENT, cannot be used";
+  4  the agent that a run would use, or AGENT, is not usable";
 
 /// `ralph init`.
 #[derive(Debug, Args)]
-pub struct Init {
-    /// The agent to write down, instead of the first that is installed.
+pub(crate) struct Init {
+    /// The agent [default: the first one installed].
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
-    /// Take over what the configuration of another loop says here: `.ralphrc`, `config` or `.ralphex/config`.
+    /// Convert the configuration of another loop: `.ralphrc`, `config` or `.ralphex/config`.
     #[arg(long, conflicts_with = "agent")]
     pub from: bool,
 
-    /// Write over a `ralph.yml` that is there.
+    /// Write every key with its default and a comment.
+    #[arg(long, conflicts_with = "from")]
+    pub full: bool,
+
+    /// Overwrite an existing `ralph.yml`.
     #[arg(long)]
     pub force: bool,
 }
 
 /// `ralph schema`.
 #[derive(Debug, Args)]
-pub struct Schema {
-    /// Of what.
+pub(crate) struct Schema {
+    /// The file to describe.
     #[arg(value_enum, default_value_t = Subject::Config)]
     pub subject: Subject,
 }
 
 /// What has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Subject {
+pub(crate) enum Subject {
     /// `ralph.yml`.
     Config,
     /// A file in `.ralph/agents/`.
@@ -111,7 +115,7 @@ pub enum Subject {
 /// `ralph completions`.
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS)]
-pub struct Completions {
+pub(crate) struct Completions {
     /// The shell.
     #[arg(value_enum)]
     pub shell: Shell,
@@ -119,7 +123,7 @@ pub struct Completions {
 
 /// The shells that can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
+pub(crate) enum Shell {
     /// GNU bash.
     Bash,
     /// Z shell.
@@ -133,12 +137,12 @@ const COMPLETIONS: &str = "Examples:
   ralph completions zsh > ~/.zfunc/_ralph
   ralph completions fish > ~/.config/fish/completions/ralph.fish
 
-The names of agents are those known here and now, so print them anew after adding an agent.";
+Agent names are included, so print the completions again after adding an agent.";
 
 /// `ralph man`.
 #[derive(Debug, Args)]
-pub struct Man {
-    /// Where to write the pages of all subcommands [default: print the page of `ralph`].
+pub(crate) struct Man {
+    /// Write the pages of all commands to this directory [default: print the page of `ralph`].
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Commands that speak to a run, or look at how it would be steered.
+//! Arguments of the commands that steer a run.
 
 use clap::{Args, ValueEnum};
 
@@ -6,16 +6,16 @@ use super::Run;
 
 /// `ralph hint`.
 #[derive(Debug, Args)]
-pub struct Words {
-    /// The words.
+pub(crate) struct Words {
+    /// The hint.
     #[arg(value_name = "WORDS", required = true)]
     pub words: Vec<String>,
 }
 
 /// `ralph stop`.
 #[derive(Debug, Args)]
-pub struct Stop {
-    /// Stop the agent too, instead of waiting for its iteration to end.
+pub(crate) struct Stop {
+    /// Stop the agent at once instead of waiting for the iteration to end.
     #[arg(long)]
     pub now: bool,
 }
@@ -23,51 +23,51 @@ pub struct Stop {
 /// `ralph limit`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub struct Limit {
-    /// The most iterations from now on.
+pub(crate) struct Limit {
+    /// New maximum for iterations.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
 
-    /// The most money from now on, in US dollars.
+    /// New maximum for the cost in US dollars.
     #[arg(long, value_name = "USD", value_parser = super::dollars)]
     pub max_cost: Option<f64>,
 
-    /// The most time from now on, counted from the start of the run.
+    /// New maximum for the time, counted from the start of the run.
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     pub max_time: Option<std::time::Duration>,
 }
 
 /// `ralph emit`.
 #[derive(Debug, Args)]
-pub struct Emit {
+pub(crate) struct Emit {
     /// The topic, such as `build.done`.
     #[arg(value_name = "TOPIC")]
     pub topic: String,
 
-    /// The payload, as words; `-` reads it from standard input.
+    /// The payload. `-` reads it from stdin.
     #[arg(value_name = "PAYLOAD")]
     pub payload: Vec<String>,
 
-    /// The payload as JSON, which is checked.
+    /// The payload as JSON. It must be valid.
     #[arg(long, value_name = "JSON", conflicts_with = "payload")]
     pub json: Option<String>,
 }
 
 /// `ralph hats`.
 #[derive(Debug, Args)]
-pub struct Hats {
+pub(crate) struct Hats {
     /// How to draw the graph.
     #[arg(long, value_enum, default_value_t = Graph::Text)]
     pub format: Graph,
 
-    /// The configuration file, instead of `ralph.yml` here or in a parent directory.
+    /// Configuration file, instead of `ralph.yml` here or in a parent directory.
     #[arg(long, value_name = "FILE")]
     pub config: Option<std::path::PathBuf>,
 }
 
 /// How a graph is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Graph {
+pub(crate) enum Graph {
     /// Lines for people.
     Text,
     /// For Mermaid.
@@ -76,7 +76,7 @@ pub enum Graph {
 
 /// `ralph plan`, `build`, `understand` and `review`.
 #[derive(Debug, Args)]
-pub struct ModeRun {
+pub(crate) struct ModeRun {
     /// Everything else is as for `ralph run`; the prompt is the goal.
     #[command(flatten)]
     pub run: Run,
@@ -84,7 +84,7 @@ pub struct ModeRun {
 
 /// `ralph prompt show`.
 #[derive(Debug, Args)]
-pub struct Prompt {
+pub(crate) struct Prompt {
     /// What to do.
     #[command(subcommand)]
     pub action: PromptAction,
@@ -92,15 +92,15 @@ pub struct Prompt {
 
 /// The subcommands of `ralph prompt`.
 #[derive(Debug, clap::Subcommand)]
-pub enum PromptAction {
+pub(crate) enum PromptAction {
     /// Print the final prompt of a mode
     Show(Box<PromptShow>),
 }
 
 /// `ralph prompt show`.
 #[derive(Debug, Args)]
-pub struct PromptShow {
-    /// The mode: `plan`, `build`, `understand` or `review`; without one, the prompt of `ralph run`.
+pub(crate) struct PromptShow {
+    /// The mode: `plan`, `build`, `understand` or `review` [default: the prompt of `ralph run`].
     #[arg(value_name = "MODE")]
     pub mode: Option<String>,
 

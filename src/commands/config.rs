@@ -55,7 +55,8 @@ fn all(settings: &Settings, file: &FileLayer) -> Json {
 /// One value and who says so; a key of an adapter that nobody mentions has its default.
 fn value_of(key: &str, settings: &Settings, file: &FileLayer) -> Result<(Json, String), UserError> {
     let layer = settings.layer();
-    if let Some(row) = layer.rows().into_iter().find(|row| row.key.path == key) {
+    let meant = config::renamed(key).unwrap_or(key);
+    if let Some(row) = layer.rows().into_iter().find(|row| row.key.path == meant) {
         return Ok((row.written, row.origin.to_string()));
     }
     if let Some((agent, name)) = key.strip_prefix("adapters.").and_then(|rest| rest.split_once('.'))

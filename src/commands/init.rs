@@ -1,8 +1,10 @@
-//! `ralph init`: a commented `ralph.yml` with the agent that is installed here. It never writes over a file unless told.
+//! `ralph init`: a `ralph.yml` with the agent that is installed and the command that tests this project. It overwrites
+//! nothing unless asked to.
 
 use std::path::Path;
 
 use crate::app::choose::{self, Purpose};
+use crate::app::project::{self, TestCommand};
 use crate::app::working_directory;
 use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer};
@@ -10,6 +12,7 @@ use crate::error::{Kind, UserError, io_reason};
 use crate::plugin::{self, Chosen};
 use crate::process;
 use crate::ui::out;
+use crate::yaml;
 
 /// The file, and the other name it may have.
 const FILE: &str = "ralph.yml";
@@ -21,10 +24,10 @@ pub(crate) fn run(args: &Init) -> Result<u8, UserError> {
     if let Some(there) = [FILE, OTHER].into_iter().find(|name| workspace.join(name).exists())
         && (!args.force || there == OTHER)
     {
-        let error = UserError::usage(format!("`{there}` is already there, and was not touched"));
+        let error = UserError::usage(format!("`{there}` already exists; it was not changed"));
         return Err(match there {
-            FILE => error.hint("see what it says: `ralph config`; write over it: `ralph init --force`"),
-            _ => error.hint(format!("ralph reads it as it reads `{FILE}`: move it away first")),
+            FILE => error.hint("show its settings: `ralph config`; overwrite it: `ralph init --force`"),
+            _ => error.hint(format!("ralph reads it like `{FILE}`; move it away first")),
         });
     }
     let (agent, remark, told, taken) = if args.from {
@@ -33,36 +36,62 @@ pub(crate) fn run(args: &Init) -> Result<u8, UserError> {
         let (agent, remark, told) = agent(args, &workspace)?;
         (agent, remark, told, Layer::default())
     };
-    write(&workspace.join(FILE), &config::template(&agent, &remark, &taken))?;
+    let test = project::test_command(&workspace);
+    let text =
+        if args.full || args.from { config::template(&agent, &remark, &taken) } else { short(&agent, test.as_ref()) };
+    write(&workspace.join(FILE), &text)?;
+    let check = match &test {
+        Some(test) if !args.full && !args.from => {
+            format!("completion check: `{}` (from {})\n", test.command, test.source)
+        }
+        _ => String::new(),
+    };
     let next = if ["PROMPT.md", ".ralph/PROMPT.md"].iter().any(|prompt| workspace.join(prompt).exists()) {
-        "`ralph run --dry-run` shows what would be run"
+        "`ralph run --dry-run` shows what would run"
     } else {
-        "write what is to be done to `PROMPT.md`, then `ralph run`"
+        "`ralph run \"what to do\"`, or write it to `PROMPT.md` and type `ralph run`"
     };
     // The reader may be gone.
-    let _ = out::print(&format!("wrote `{FILE}`: {told}\nnext: {next}\n"));
+    let _ = out::print(&format!("wrote `{FILE}`: {told}\n{check}next: {next}\n"));
     Ok(0)
+}
+
+/// The few settings that most projects need.
+fn short(agent: &str, test: Option<&TestCommand>) -> String {
+    let verify = match test {
+        Some(TestCommand { command, source }) => {
+            let command = yaml::write::flow(&command.as_str().into());
+            format!(
+                "# A completion is accepted only when these commands pass (found in {source}).\nverify:\n  - {command}\n"
+            )
+        }
+        None => "# Without a check, ralph believes the agent.\n# verify: [your test command]\n".to_owned(),
+    };
+    format!(
+        "# Settings of ralph for this directory. Every key: `ralph init --full`. Effective values: `ralph config`.\n\
+         agent: {agent}\n{verify}event_loop:\n  max_iterations: 30\n  max_cost_usd: 10\n"
+    )
 }
 
 /// The agent to write down, the remark behind it, and what to tell.
 fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), UserError> {
-    let remark = "or `auto`, or another name that `ralph agents` shows".to_owned();
+    let remark = "or `auto`, or another name from `ralph agents`".to_owned();
     if let Some(name) = &args.agent {
         if !["auto", "custom"].contains(&name.as_str()) {
             choose::catalog(workspace, &FileLayer::default())?.find(name)?;
         }
-        return Ok((name.clone(), remark, format!("the agent is `{name}`, as you said")));
+        return Ok((name.clone(), remark, format!("agent `{name}`")));
     }
     process::protect(process::own_program());
     match choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace, Purpose::Look) {
         Ok(chosen) => {
             let id = chosen.agent.id().to_owned();
-            let told = format!("the agent is `{id}`, the first that is installed");
+            let told = format!("agent `{id}`, the first one installed");
             Ok((id, remark, told))
         }
         Err(error) if error.kind == Kind::Agent => {
-            let told = "no agent was found, so it says `auto`; `ralph agents` shows what can be installed".to_owned();
-            Ok(("auto".to_owned(), "the first that is installed".to_owned(), told))
+            let told = "agent `auto`; none is installed yet, `ralph agents` lists what ralph knows".to_owned();
+            Ok(("auto".to_owned(), "the first one installed".to_owned(), told))
         }
         Err(error) => Err(error),
     }
@@ -75,19 +104,18 @@ fn taken_over(workspace: &Path) -> Result<(String, String, String, Layer), UserE
     let chosen =
         chosen.ok().filter(|chosen| chosen.agent.plugin.is_some() || chosen.agent.id() == plugin::wrapper::NAME);
     let Some(Chosen { agent, why, .. }) = chosen else {
-        return Err(UserError::usage(
-            "there is nothing to take over here: no other loop's configuration names an agent",
-        )
-        .hint("`PLATFORM_DRIVER` in `.ralphrc`, `AGENT` in `config` and `claude_command` in `.ralphex/config` do"));
+        return Err(UserError::usage("no configuration of another loop names an agent here").hint(
+            "looked for `PLATFORM_DRIVER` in `.ralphrc`, `AGENT` in `config` and `claude_command` in `.ralphex/config`",
+        ));
     };
     let mut taken = plugin::settings::layer(&agent, workspace)?.over(plugin::wrapper::taken_over(workspace));
-    // What the contract says by itself goes on holding without being written down.
+    // What the contract itself sets need not be written.
     taken.keep_from_files();
     let (name, what) = match &agent.plugin {
         Some(file) => (format!("{}:{}", file.contract.word(), agent.id()), file.contract.word()),
         None => (plugin::wrapper::NAME.to_owned(), "command that speaks Claude"),
     };
-    let told = format!("the agent is the {what} `{}`, {why}", agent.id());
+    let told = format!("agent: the {what} `{}`, {why}", agent.id());
     Ok((name, why, told, taken))
 }
 

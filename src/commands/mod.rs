@@ -11,6 +11,7 @@ mod doctor;
 mod dry_run;
 mod export;
 mod hats;
+mod help;
 mod init;
 mod jq_service;
 mod logs;
@@ -25,13 +26,15 @@ mod runs;
 mod schema;
 mod show;
 mod stats;
+mod status;
 mod steer;
 mod translate;
 mod tui;
+mod welcome;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::app::resume;
 use crate::cli::{Cli, Command};
@@ -40,7 +43,17 @@ use crate::ui::out;
 
 /// Reads the command line. Its errors quote arguments, which may be names of files.
 pub fn command_line() -> Result<Cli, ExitCode> {
-    Cli::try_parse().map_err(|error| {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let asks_for_help = |word: &std::ffi::OsString| word == "--help" || word == "-h";
+    if let [only] = words.as_slice()
+        && asks_for_help(only)
+    {
+        let _ = out::print(&help::main());
+        return Err(ExitCode::SUCCESS);
+    }
+    // What the help shows may depend on the directory; a command that runs something does not pay for that.
+    let command = if words.iter().any(asks_for_help) { help::command() } else { Cli::command() };
+    command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         if std::env::args_os().all(|word| out::is_clean(&word.to_string_lossy())) {
             error.exit();
         }
@@ -49,9 +62,10 @@ pub fn command_line() -> Result<Cli, ExitCode> {
     })
 }
 
-/// Runs a subcommand and tells how it went.
+/// Runs a command; the exit code says how it went.
 pub fn dispatch(cli: Cli) -> ExitCode {
-    let result = match cli.command {
+    let Some(command) = cli.command else { return told(welcome::run()) };
+    let result = match command {
         Command::Run(args) => run::run(&args, None),
         Command::Plan(args) => run::run(&args.run, Some("plan")),
         Command::Build(args) => run::run(&args.run, Some("build")),
@@ -71,6 +85,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Runs(args) => runs::run(&args),
         Command::Path(args) => path::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Tui(args) => tui::run(&args),
         Command::Replay(args) => replay::run(&args),
@@ -85,6 +100,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Notify(args) => notify::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Init(args) => init::run(&args),
+        Command::Help(args) => help::run(&args),
         Command::Schema(args) => Ok(schema::run(&args)),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -17,19 +17,19 @@ pub(crate) const SECTION: &str = "adapters";
 layer! {
     /// What a file says about one agent.
     Adapter {
-        /// Whether `auto` may take it.
+        /// `auto` may pick it.
         "enabled" enabled: bool = true;
-        /// The most time for one iteration of this agent; unset: `limits.timeout`.
+        /// Maximum time for one iteration of this agent. Unset: `limits.timeout`.
         "timeout" timeout: Option<Duration> = None;
-        /// The program with its first arguments, instead of the agent file's; a path is relative to this file.
+        /// The program and its first arguments, instead of the agent file's. A path is relative to this file.
         "command" command: Option<CommandLine> = None;
-        /// Instead of all arguments that make it work alone.
+        /// Replaces all arguments that ralph passes for unattended work.
         "args" args: Option<Vec<String>> = None;
-        /// Besides the arguments of its agent file; session and prompt follow.
+        /// Added after the arguments of its agent file, before session and prompt.
         "extra_args" extra_args: Vec<String> = Vec::new();
-        /// Variables to set for it.
+        /// Environment variables to set.
         "env" env: Variables = Variables::default();
-        /// Whether words are wanted as they come, where the agent can.
+        /// Ask the agent to stream partial messages, where it can.
         "partial" partial: bool = false;
     }
 }

@@ -42,7 +42,7 @@ pub fn template(agent: &str, remark: &str, taken: &Layer) -> String {
         let margin = "  ".repeat(depth);
         let sentence = format!("{margin}# {}\n", key.doc());
         match key.path {
-            "cli.backend" => format!("{sentence}{margin}{name}: {agent}  # {remark}\n"),
+            "agent" => format!("{sentence}{margin}{name}: {agent}  # {remark}\n"),
             path => match rows.iter().find(|row| row.key.path == path) {
                 Some(row) => sentence + &entry(depth, name, &row.written, Some(&row.origin.to_string())),
                 None => format!("{sentence}{margin}# {name}:{}\n", default_of(key)),
@@ -52,9 +52,9 @@ pub fn template(agent: &str, remark: &str, taken: &Layer) -> String {
     let adapter =
         Adapter::KEYS.iter().map(|key| format!("#     # {}\n#     {}:{}\n", key.doc(), key.path, default_of(key)));
     format!(
-        "# How ralph works in this directory and below. `ralph config` shows what holds, and where it comes from.\n\
-         # What stands behind a `#` is the default; take the `#` away to change it.\n\n{keys}\n\
-         # What holds for one agent only, by its name; `ralph agents` shows the names.\n# {SECTION}:\n\
+        "# Settings of ralph for this directory and below. `ralph config` shows the effective values and their origin.\n\
+         # Lines that start with `#` show the defaults; remove the `#` to change one.\n\n{keys}\n\
+         # Settings of one agent, by its name; `ralph agents` lists the names.\n# {SECTION}:\n\
          #   {}:\n{}",
         if agent == "auto" || agent.contains(':') { "claude" } else { agent },
         adapter.collect::<String>(),

@@ -96,7 +96,7 @@ pub(crate) fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer,
     match &tree.value {
         Value::Null => reading.warnings.push(format!("`{}` is empty", reading.name())),
         Value::Map(entries) => {
-            let is_flat = |entry: &&Entry| legacy::renamed(&entry.key).is_some();
+            let is_flat = |entry: &&Entry| legacy::is_flat(&entry.key);
             let (flat, nested): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(is_flat);
             if !flat.is_empty() {
                 reading.is_foreign();

@@ -3,13 +3,15 @@
 
 /// Flat keys, and the keys whose place they take. They win over those, as they did.
 const RENAMED: &[(&str, &str)] = &[
-    ("agent", "cli.backend"),
     ("prompt_file", "event_loop.prompt_file"),
     ("completion_promise", "event_loop.completion_promise"),
     ("max_iterations", "event_loop.max_iterations"),
     ("max_runtime", "event_loop.max_runtime_seconds"),
     ("max_cost", "event_loop.max_cost_usd"),
 ];
+
+/// Other names of keys: `cli.backend` is ralph-orchestrator's, `no_progress` an old one.
+pub(crate) const ALIASES: &[(&str, &str)] = &[("cli.backend", "agent"), ("no_progress", "max_stalled")];
 
 /// Keys and whole sections that ralph-orchestrator knows, in one of its versions, and that mean nothing here.
 const UNUSED: &[&str] = &[
@@ -76,9 +78,14 @@ const UNUSED_INSIDE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The key whose place a flat key takes.
+/// True for the flat keys of ralph-orchestrator's first version.
+pub(crate) fn is_flat(path: &str) -> bool {
+    RENAMED.iter().any(|(old, _)| *old == path)
+}
+
+/// The key that another name of it means.
 pub(crate) fn renamed(path: &str) -> Option<&'static str> {
-    RENAMED.iter().find(|(old, _)| *old == path).map(|(_, new)| *new)
+    RENAMED.iter().chain(ALIASES).find(|(old, _)| *old == path).map(|(_, new)| *new)
 }
 
 /// Whether ralph-orchestrator knows this key, and ralph does not.

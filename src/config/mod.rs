@@ -27,6 +27,7 @@ pub use document::template;
 pub(crate) use environment::environment;
 pub(crate) use file::{FileLayer, find, nearest_file, read, read_at};
 pub(crate) use judgement::{Dollars, OrOff, SessionChoice};
+pub(crate) use legacy::renamed;
 pub(crate) use origin::{Origin, Setting};
 pub(crate) use saved::Saved;
 pub use schema::DRAFT;

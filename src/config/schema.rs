@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::adapter::{Adapter, SECTION};
+use super::legacy::ALIASES;
 use super::settings::Layer;
 use super::table::Key;
 
@@ -14,10 +15,15 @@ pub fn schema() -> Json {
     let adapter = object(Adapter::KEYS, "");
     let mut sections = object(Layer::KEYS, "");
     sections["properties"][SECTION] = json!({
-        "description": "What holds for one agent only, by its name.",
+        "description": "Settings of one agent, by its name.",
         "type": "object",
         "additionalProperties": adapter,
     });
+    for (alias, key) in ALIASES {
+        let means = json!({"description": format!("The same as `{key}`."), "$ref": format!("#/properties/{key}")});
+        let place = alias.split('.').fold(&mut sections, |place, name| &mut place["properties"][name]);
+        *place = means;
+    }
     let mut schema = json!({"$schema": DRAFT, "title": "ralph.yml", "description": "How ralph runs a coding agent."});
     if let (Some(schema), Json::Object(sections)) = (schema.as_object_mut(), sections) {
         schema.extend(sections);

@@ -49,115 +49,115 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The agent: a name that `ralph agents` shows, `auto` or `custom`.
-    "cli.backend" agent: String = "auto".to_owned();
-    /// The program of a custom agent; a path is relative to this file.
+    /// The agent: a name from `ralph agents`, `auto` (the first one installed) or `custom`. `cli.backend` means the same.
+    "agent" agent: String = "auto".to_owned();
+    /// The program of a custom agent. A path is relative to this file.
     "cli.command" command: Option<Program> = None;
     /// The arguments of a custom agent, before the prompt.
     "cli.args" args: Vec<String> = Vec::new();
-    /// More arguments for the chosen agent, besides its own; after `--` on the command line.
+    /// Extra arguments for the agent; on the command line they follow `--`.
     "cli.extra_args" extra_args: Vec<String> = Vec::new();
-    /// How a custom agent takes its prompt: `stdin` (which is usual) or `arg`.
+    /// How a custom agent takes its prompt: `stdin` (the default) or `arg`.
     "cli.prompt_mode" prompt_mode: Option<PromptMode> = None;
     /// The flag before the prompt of a custom agent, with `prompt_mode: arg`.
     "cli.prompt_flag" prompt_flag: Option<String> = None;
-    /// The model, in the agent's own words.
+    /// The model, passed to the agent as is.
     "cli.model" model: Option<String> = None;
-    /// How hard the agent thinks, in its own words.
+    /// Reasoning effort, passed to the agent as is.
     "cli.effort" effort: Option<String> = None;
-    /// The only tools the agent may use, in its own words.
+    /// The only tools the agent may use, passed to the agent as is.
     "cli.tools" tools: Vec<String> = Vec::new();
-    /// Whether the agent gets a terminal instead of pipes.
+    /// Give the agent a terminal instead of pipes.
     "cli.pty" pty: bool = false;
-    /// Who is at the keys: nobody (`autonomous`), or a person (`interactive`), who gets the agent's own program in the terminal.
+    /// `autonomous`, or `interactive`: you work in the agent's own program in your terminal.
     "cli.default_mode" mode: RunMode = RunMode::Autonomous;
-    /// With a person at the keys: the silence after which the agent's turn is over; 0: only its end ends it.
+    /// Interactive mode: end the iteration after this many seconds without output; 0 waits until the agent exits.
     "cli.idle_timeout_secs" interactive_idle: Duration = Duration::from_secs(30);
-    /// Whether a driver's output is shown as it comes, where the driver can.
+    /// Show a driver's output as it comes, where the driver supports it.
     "cli.live" live: bool = true;
-    /// Whether processes that an agent leaves behind go on.
+    /// Keep processes that an agent leaves running, instead of stopping them.
     "cli.leave_running" leave_running: bool = false;
-    /// Where the prompt is when none is given; unset: `PROMPT.md`, then `.ralph/PROMPT.md`.
+    /// The prompt file used when no prompt is given. Unset: `PROMPT.md`, then `.ralph/PROMPT.md`.
     "event_loop.prompt_file" prompt_file: Option<PathBuf> = None;
-    /// The completion marker, instead of the known ones.
+    /// The completion marker, instead of the built-in ones.
     "event_loop.completion_promise" completion_promise: Option<OneLine> = None;
-    /// The most iterations.
+    /// Maximum iterations.
     "event_loop.max_iterations" max_iterations: u32 = 100;
-    /// The most time for the whole run; 0: no limit.
+    /// Maximum time for the run; 0: no limit.
     "event_loop.max_runtime_seconds" max_time: Duration = Duration::from_secs(4 * 3600);
-    /// How many failed iterations in a row end the run.
+    /// Stop after this many failed iterations in a row.
     "event_loop.max_consecutive_failures" max_consecutive_failures: u32 = 5;
-    /// The most money for the whole run, in US dollars; unset: no limit.
+    /// Maximum cost of the run in US dollars. Unset: no limit.
     "event_loop.max_cost_usd" max_cost_usd: Option<Dollars> = None;
-    /// The event that begins a run with hats; unset: `task.start`.
+    /// The first event of a run with hats. Unset: `task.start`.
     "event_loop.starting_event" starting_event: Option<String> = None;
-    /// Commands that must exit with 0 before a claim to be done counts: texts for `sh -c`, or mappings of `run`, `name`, `timeout` and `cwd`.
+    /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout` and `cwd`.
     "verify" verify: Vec<Check> = Vec::new();
-    /// A task list whose open items (`- [ ]`) veto a claim to be done.
+    /// A task list; a completion is rejected while it has open items (`- [ ]`).
     "completion.plan_file" plan_file: Option<PathBuf> = None;
-    /// Markers that complete the run besides the usual ones, such as `<<<RALPHEX:REVIEW_DONE>>>`.
+    /// Additional completion markers, such as `<<<RALPHEX:REVIEW_DONE>>>`.
     "completion.also" completion_also: Vec<String> = Vec::new();
-    /// A claim to be done before this many iterations does not count.
+    /// Reject a completion before this many iterations.
     "completion.min_iterations" min_iterations: u32 = 1;
-    /// How many claims to be done in a row make a completion.
+    /// How many claims in a row are needed.
     "completion.confirmations" confirmations: u32 = 1;
-    /// How many iterations in a row without progress end the run; 0: any number.
-    "no_progress" no_progress: OrOff = OrOff(10);
-    /// What becomes of a run whose agent is not permitted something: `continue`, `halt`, or `threshold` for two iterations in a row without progress.
+    /// Stop after this many iterations in a row without a change; 0: never.
+    "max_stalled" max_stalled: OrOff = OrOff(10);
+    /// What to do when the agent is denied a tool: `continue`, `halt`, or `threshold`: stop after two such iterations in a row without progress.
     "permission" permission: Permission = Permission::Threshold;
-    /// The only paths that may change, such as `PLAN.md` or `docs/**`; empty: all.
+    /// The only paths the agent may change, such as `PLAN.md` or `docs/**`. Empty: all.
     "allowed_paths" allowed_paths: Vec<String> = Vec::new();
-    /// Whether an iteration goes on with the agent's last session: `fresh`, `resume`, or `resume-until: context 60%`, until so much of its context is used.
+    /// Session of the next iteration: `fresh`, `resume`, or `resume-until: context 60%`: resume until that much of the context is used.
     "session" session: SessionChoice = SessionChoice::Fresh;
-    /// A session that was not used for so long is not taken up again.
+    /// A session that has not been used for this long is not resumed.
     "session_expiry" session_expiry: Duration = Duration::from_secs(24 * 3600);
-    /// How many tokens the model's context has room for, where the agent does not tell; for `resume-until`.
+    /// Size of the model's context in tokens, for `resume-until`, where the agent does not report it.
     "context_window" context_window: Option<u64> = None;
-    /// Agents that take over while the chosen one is limited or locked out, in this order.
+    /// Agents that take over while the chosen one is rate-limited or not logged in, in this order.
     "fallback" fallback: Vec<String> = Vec::new();
-    /// Your own prices: model (or the beginning of its name) to `input`, `output`, `cached` and `cache_write`, in dollars for a million tokens.
+    /// Your own prices: model name or prefix to `input`, `output`, `cached` and `cache_write`, in dollars per million tokens.
     "pricing" pricing: Pricing = Pricing::default();
-    /// Roles that events choose: for each hat `triggers`, `publishes`, `instructions` and more.
+    /// Roles selected by events: for each hat `triggers`, `publishes`, `instructions` and more.
     "hats" hats: HatList = HatList::default();
-    /// Where in the agent's words a completion marker counts.
+    /// Where in the agent's text a completion marker counts.
     "completion.match" completion_match: Match = Match::LastLine;
-    /// What the agent's output is: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
+    /// Format of the agent's output: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
     "transcript" transcript: Choice = Choice::Auto;
-    /// Whether code of a repository runs without a question: `always`, or `ask` the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Read from your own configuration too (`~/.config/ralph/ralph.yml`), where a repository cannot change it.
+    /// `always`, or `ask` before code of the repository runs for the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Also read from your own `~/.config/ralph/ralph.yml`, which a repository cannot change.
     "trust" trust: Trust = Trust::Always;
-    /// The most time for one iteration; 0: no limit. `adapters.NAME.timeout` wins over it.
+    /// Maximum time for one iteration; 0: no limit. `adapters.NAME.timeout` overrides it.
     "limits.timeout" timeout: Duration = Duration::from_secs(3600);
-    /// The longest silence of an agent that also uses no CPU; 0: no limit.
+    /// Stop an agent that prints nothing and uses no CPU for this long; 0: never.
     "limits.idle_timeout" idle_timeout: Duration = Duration::from_secs(600);
-    /// The longest silence before an agent's first byte; 0: no limit. Unset: 5 minutes, and no limit for agents of plain text, which may print nothing until they are done.
+    /// Stop an agent that prints nothing at all for this long; 0: never. Unset: 5 minutes, and never for plain-text agents, which may print only at the end.
     "limits.startup_timeout" startup_timeout: Option<Duration> = None;
-    /// The longest total wait for rate limits; 0: do not wait.
+    /// Maximum total wait for rate limits; 0: do not wait.
     "limits.max_wait" max_wait: Duration = Duration::from_secs(6 * 3600);
-    /// The most tokens for the whole run; unset: no limit.
+    /// Maximum tokens for the run. Unset: no limit.
     "limits.max_tokens" max_tokens: Option<u64> = None;
-    /// The most starts of an agent in an hour; unset: no limit.
+    /// Maximum agent starts per hour. Unset: no limit.
     "limits.calls_per_hour" calls_per_hour: Option<u32> = None;
-    /// The longest line that is handed on in one part, in bytes.
+    /// Longest line of output that is read in one piece, in bytes.
     "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
     /// When to notify: on `complete`, `failed`, `blocked` and `waiting` (for a rate limit).
     "notify.on" notify_on: Vec<Moment> = Moment::ALL.to_vec();
-    /// A command that notifies you; it gets the event in `RALPH_NOTICE` and `RALPH_REASON`, and as JSON on standard input. With shell signs such as `|` or `$` it is run by `sh -c`. `ralph notify --test` tries it.
+    /// A command that notifies you. It gets the event in `RALPH_NOTICE` and `RALPH_REASON`, and as JSON on stdin. With shell characters such as `|` or `$` it is run by `sh -c`. Test it with `ralph notify --test`.
     "notify.command" notify_command: Option<ShellLine> = None;
-    /// A URL that the notification is sent to, as JSON; `https` needs `curl`.
+    /// A URL that gets the notification as JSON. `https` needs `curl`.
     "notify.webhook" notify_webhook: Option<OneLine> = None;
-    /// Whether the terminal rings, and shows a notice of the desktop where it can.
+    /// Ring the terminal bell, and show a desktop notification where the terminal supports it.
     "notify.terminal" notify_terminal: bool = true;
-    /// Where runs are kept, instead of ralph's state directory; relative to this file. Inside of the workspace the agent can change or delete them.
+    /// Where runs are kept, instead of ralph's state directory; relative to this file. Inside the workspace, the agent can change or delete them.
     "journal.directory" journal_directory: Option<PathBuf> = None;
-    /// Whether the raw files of a run are kept `redacted`, without secrets, or `exact`, byte for byte.
+    /// Raw output files: `redacted` (without secrets) or `exact` (byte for byte).
     "journal.raw" raw: RawBytes = RawBytes::Redacted;
-    /// Whether large raw files are packed with zstd while a run is under way.
+    /// Compress large raw files with zstd.
     "journal.compress" compress: bool = true;
-    /// How many runs are kept, the newest; older completed ones are removed when a run ends. Unset: all.
+    /// Keep the newest N runs; older completed ones are removed when a run ends. Unset: keep all.
     "journal.keep_runs" keep_runs: Option<u32> = None;
-    /// Whether what each iteration changed is kept with the run, committed or not, without secrets: for `ralph diff` and the exported page. In a git repository, for files up to 32 MiB; the repository itself is not touched.
+    /// Keep the changes of each iteration, committed or not, with secrets redacted, for `ralph diff` and exports. Git repositories only, files up to 32 MiB; the repository itself is not touched.
     "journal.keep_diffs" keep_diffs: bool = true;
-    /// A file that gets a copy of what agents say and publish, as canonical events, one JSON object a line: such as `.agent/events.jsonl`. Unset: none.
+    /// Also write the agent's output as canonical events to this file, one JSON object per line, such as `.agent/events.jsonl`. Unset: none.
     "journal.events_file" events_file: Option<PathBuf> = None;
 }
 

@@ -409,7 +409,7 @@ fn driver_layer(read: Option<&Read>, workspace: &Path) -> Layer {
         permission: read
             .and_then(|read| read.setting("PERMISSION_DENIAL_MODE", permission))
             .or(Some(Setting::new(Permission::Continue, by_contract.clone()))),
-        no_progress: read
+        max_stalled: read
             .and_then(|read| read.setting("CB_NO_PROGRESS_THRESHOLD", |text| text.parse().ok().map(OrOff)))
             .or(Some(Setting::new(OrOff(3), by_contract.clone()))),
         calls_per_hour: read

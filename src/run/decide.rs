@@ -53,7 +53,7 @@ pub(crate) struct Policy {
     pub max_tokens: Option<u64>,
     pub max_cost_usd: Option<f64>,
     /// How many iterations in a row without progress end the run; 0 for any number.
-    pub no_progress: u32,
+    pub max_stalled: u32,
     /// What becomes of a run whose agent is not permitted something.
     pub permission: Permission,
 }
@@ -69,7 +69,7 @@ impl Default for Policy {
             confirmations: 1,
             max_tokens: None,
             max_cost_usd: None,
-            no_progress: 10,
+            max_stalled: 10,
             permission: Permission::Threshold,
         }
     }
@@ -329,7 +329,7 @@ fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verd
 /// A verdict to go on, unless nothing moves any more.
 fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Verdict {
     match verdict {
-        Verdict::Again { reason, .. } if counted && policy.no_progress > 0 && state.still >= policy.no_progress => {
+        Verdict::Again { reason, .. } if counted && policy.max_stalled > 0 && state.still >= policy.max_stalled => {
             let times = plural(state.still, "iteration");
             finish(Outcome::NoProgress, format!("{times} in a row changed nothing; the last one: {reason}"))
         }

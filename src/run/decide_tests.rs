@@ -12,7 +12,7 @@ const POLICY: Policy = Policy {
     confirmations: 1,
     max_tokens: None,
     max_cost_usd: None,
-    no_progress: 4,
+    max_stalled: 4,
     permission: Permission::Threshold,
 };
 
@@ -273,7 +273,7 @@ fn nothing_moves_for_too_long() {
     for progress in [Progress::Unknown, Progress::Nudge] {
         assert_eq!(verdict(&POLICY, state, &Report { progress, ..Report::default() }).0.still, 3);
     }
-    let never = Policy { no_progress: 0, ..POLICY };
+    let never = Policy { max_stalled: 0, ..POLICY };
     assert_eq!(verdict(&never, state, &still).1, None);
     let done = Report { progress: Progress::None, ..said(complete()) };
     assert_eq!(verdict(&POLICY, state, &done).1, Some(Outcome::Complete), "what is done need not move");
@@ -365,7 +365,7 @@ fn any_run_ends_within_its_limits() {
             confirmations: 1 + u32::try_from(next(3)).unwrap(),
             max_tokens: (next(2) == 0).then(|| 1 + next(100_000)),
             max_cost_usd: None,
-            no_progress: u32::try_from(next(6)).unwrap(),
+            max_stalled: u32::try_from(next(6)).unwrap(),
             permission: [Permission::Continue, Permission::Halt, Permission::Threshold]
                 [usize::try_from(next(3)).unwrap()],
         };

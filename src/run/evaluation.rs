@@ -55,7 +55,7 @@ impl Looping<'_> {
         self.publish_all(result, assignment, recorder)?;
 
         // What decides about the end of the run must be certain.
-        let most_still = self.policy().no_progress;
+        let most_still = self.policy().max_stalled;
         let near_end = most_still > 0 && self.memory.state.still + 1 >= most_still;
         let certain = near_end || result.report.is_claim() || !plan.allowed_paths.is_empty();
         let effort = if certain { Effort::Full } else { Effort::Touched };

@@ -53,6 +53,15 @@ impl Standing {
         matches!(self, Self::Running | Self::Waiting | Self::Paused)
     }
 
+    /// True when `ralph resume` can continue it.
+    pub(crate) const fn can_resume(self) -> bool {
+        match self {
+            Self::Unfinished => true,
+            Self::Ended(outcome) => !matches!(outcome, Outcome::Complete),
+            Self::Running | Self::Waiting | Self::Paused => false,
+        }
+    }
+
     pub(super) const fn ink(self) -> Ink {
         match self {
             Self::Running => Ink::Agent,

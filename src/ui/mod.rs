@@ -35,6 +35,7 @@ pub(crate) use show::show;
 pub use spans::SpanView;
 pub use style::Glyphs;
 pub use style::Palette;
+pub(crate) use text::cut;
 pub use text::{harmless, wrap};
 
 use crate::journal::Record;
