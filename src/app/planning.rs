@@ -22,6 +22,7 @@ use crate::run::decide::Policy;
 use crate::run::hats::Hats;
 use crate::run::mode::Mode;
 use crate::run::notify::Notify;
+use crate::run::notify::channels::Channel;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
 use crate::run::{Filter, Keys, LeftBehind, Plan, Room, Screen, Worker, sessions, start_error};
@@ -206,11 +207,30 @@ fn clocks(settings: &Settings) -> Clocks {
     }
 }
 
+fn channels(settings: &Settings) -> Vec<Channel> {
+    let text = |setting: &Setting<Option<OneLine>>| setting.value.as_ref().map(|line| line.0.trim().to_owned());
+    let webhooks: [(_, fn(String) -> Channel); 3] = [
+        (&settings.notify_webhook, Channel::Webhook),
+        (&settings.notify_slack, Channel::Slack),
+        (&settings.notify_discord, Channel::Discord),
+    ];
+    let mut channels: Vec<Channel> =
+        webhooks.into_iter().filter_map(|(setting, channel)| text(setting).map(channel)).collect();
+    let server = |setting: &Setting<OneLine>| setting.value.0.trim().to_owned();
+    if let Some(topic) = text(&settings.ntfy_topic) {
+        channels.push(Channel::Ntfy { server: server(&settings.ntfy_server), topic });
+    }
+    if let (Some(token), Some(chat)) = (text(&settings.telegram_token), text(&settings.telegram_chat)) {
+        channels.push(Channel::Telegram { server: server(&settings.telegram_server), token, chat });
+    }
+    channels
+}
+
 pub(crate) fn notify(settings: &Settings) -> Notify {
     Notify {
         on: settings.notify_on.value.clone(),
         command: settings.notify_command.value.clone().map(|command| command.0),
-        webhook: settings.notify_webhook.value.clone().map(|address| address.0.trim().to_owned()),
+        channels: channels(settings),
         terminal: settings.notify_terminal.value,
     }
 }

@@ -16,12 +16,12 @@ pub(crate) fn run(args: &Notify) -> Result<u8, UserError> {
     let sent = runtime()?.block_on(planning::notify(&settings).test(&workspace));
     if sent.is_empty() {
         return Err(UserError::usage("no notifications are configured")
-            .hint("set `notify.command` or `notify.webhook` in `ralph.yml`"));
+            .hint("set `notify.command`, `notify.slack`, `notify.ntfy.topic` or another channel in `ralph.yml`"));
     }
     let mut failed = false;
     for (channel, result) in sent {
         let line = match result {
-            Ok(()) => format!("sent by {channel}"),
+            Ok(()) => format!("sent: {channel}"),
             Err(reason) => format!("failed: {reason}"),
         };
         failed |= line.starts_with("failed");

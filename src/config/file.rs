@@ -111,8 +111,16 @@ pub(crate) fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer,
     file.warnings = reading.finish()?;
     let handed_on = file.adapters.iter().filter_map(|(_, adapter)| adapter.env.as_ref()).flat_map(|env| &env.value.0);
     redact::learn(handed_on.cloned());
-    if let Some(OneLine(address)) = file.layer.notify_webhook.as_ref().and_then(|webhook| webhook.value.as_ref()) {
-        redact::learn([("notify.webhook".to_owned(), address.clone())]);
+    let layer = &file.layer;
+    for (name, setting) in [
+        ("notify.webhook", &layer.notify_webhook),
+        ("notify.slack", &layer.notify_slack),
+        ("notify.discord", &layer.notify_discord),
+        ("notify.telegram.token", &layer.telegram_token),
+    ] {
+        if let Some(OneLine(value)) = setting.as_ref().and_then(|setting| setting.value.as_ref()) {
+            redact::learn([(name.to_owned(), value.clone())]);
+        }
     }
     Ok(file)
 }

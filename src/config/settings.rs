@@ -145,6 +145,20 @@ settings! {
     "notify.command" notify_command: Option<ShellLine> = None;
     /// A URL that gets the notification as JSON. `https` needs `curl`.
     "notify.webhook" notify_webhook: Option<OneLine> = None;
+    /// The URL of a Slack incoming webhook.
+    "notify.slack" notify_slack: Option<OneLine> = None;
+    /// The URL of a Discord webhook.
+    "notify.discord" notify_discord: Option<OneLine> = None;
+    /// The ntfy server.
+    "notify.ntfy.server" ntfy_server: OneLine = OneLine("https://ntfy.sh".to_owned());
+    /// The ntfy topic to publish to.
+    "notify.ntfy.topic" ntfy_topic: Option<OneLine> = None;
+    /// The server of the Telegram bot API.
+    "notify.telegram.server" telegram_server: OneLine = OneLine("https://api.telegram.org".to_owned());
+    /// The token of the Telegram bot. `telegram.chat` is needed too.
+    "notify.telegram.token" telegram_token: Option<OneLine> = None;
+    /// The id of the Telegram chat.
+    "notify.telegram.chat" telegram_chat: Option<OneLine> = None;
     /// Ring the terminal bell, and show a desktop notification where the terminal supports it.
     "notify.terminal" notify_terminal: bool = true;
     /// Where runs are kept, instead of ralph's state directory; relative to this file. Inside the workspace, the agent can change or delete them.

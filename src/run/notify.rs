@@ -1,7 +1,8 @@
-//! Notifies a person that a run is over, blocked or waiting: by a command of theirs, or by a web request.
+//! Notifies a person that a run is over, blocked or waiting: by a command of theirs, or through a web service.
 //!
 //! It sees records, after secrets were taken out of them. It must never hold the run, and never fail it.
 
+pub(crate) mod channels;
 pub(crate) mod webhook;
 
 use std::ffi::OsString;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
+
+use channels::Channel;
 
 use crate::event::FailureClass;
 use crate::journal::{Body, Fact, Outcome, Record};
@@ -66,8 +69,7 @@ impl Moment {
 pub(crate) struct Notify {
     pub on: Vec<Moment>,
     pub command: Option<Vec<String>>,
-    /// By a request to this address.
-    pub webhook: Option<String>,
+    pub channels: Vec<Channel>,
     /// By the terminal itself, which is the view's part.
     pub terminal: bool,
 }
@@ -93,8 +95,8 @@ impl Notify {
             let result = run(invocation(argv, workspace, &facts, message.clone()), name.clone()).await;
             sent.push((format!("`{name}`"), result));
         }
-        if let Some(address) = &self.webhook {
-            sent.push(("the webhook".to_owned(), webhook::post(address.clone(), message).await));
+        for channel in &self.channels {
+            sent.push((channel.name().to_owned(), send(channel, &facts).await));
         }
         sent
     }
@@ -178,10 +180,17 @@ impl Notifier {
             let invocation = invocation(&argv, &self.workspace, &facts, message.clone());
             self.under_way.push(tokio::spawn(run(invocation, argv.join(" "))));
         }
-        if let Some(address) = self.notify.webhook.clone() {
-            self.under_way.push(tokio::spawn(webhook::post(address, message)));
+        for channel in self.notify.channels.clone() {
+            let facts = facts.clone();
+            self.under_way.push(tokio::spawn(async move { send(&channel, &facts).await }));
         }
     }
+}
+
+async fn send(channel: &Channel, facts: &Map<String, Value>) -> Result<(), String> {
+    let (address, body) = channel.request(facts);
+    let sent = webhook::post(address, body.to_string().into_bytes().into()).await;
+    sent.map_err(|reason| format!("{}: {reason}", channel.name()))
 }
 
 /// The user's command: the facts as variables, and all of them as JSON on its standard input.

@@ -119,7 +119,7 @@ fn service(answer: &'static str) -> (String, std::thread::JoinHandle<String>) {
 }
 
 fn by_request(address: String) -> Notify {
-    Notify { on: Moment::ALL.to_vec(), webhook: Some(address), ..Notify::default() }
+    Notify { on: Moment::ALL.to_vec(), channels: vec![Channel::Webhook(address)], ..Notify::default() }
 }
 
 #[test]
@@ -144,5 +144,7 @@ fn a_web_service_that_refuses_is_named_without_its_secrets() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    assert!(told(by_request(address), &[end(Outcome::Complete)])[0].starts_with("cannot reach http://127.0.0.1:"));
+    assert!(
+        told(by_request(address), &[end(Outcome::Complete)])[0].starts_with("webhook: cannot reach http://127.0.0.1:")
+    );
 }
