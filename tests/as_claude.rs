@@ -110,18 +110,36 @@ fn every_line_is_an_object_and_the_result_is_the_last() {
 #[test]
 fn failures_are_told_in_the_words_that_others_look_for() {
     use ralph::event::FailureClass as C;
-    for (class, words) in
-        [(C::RateLimit, "You've hit your limit"), (C::Overload, "API Error: 529"), (C::Auth, "Not logged in")]
-    {
+    for (class, words, error_name, status) in [
+        (C::RateLimit, "You've hit your limit", "rate_limit", 429),
+        (C::Overload, "API Error: 529", "server_error", 529),
+        (C::Auth, "Not logged in", "authentication_failed", 401),
+    ] {
         let message = "why".to_owned();
         let error = Known::Error { class, message, status: None, resets_at: None, retry_after_ms: None, resets: None };
         let end = Known::TurnEnd { success: Some(false), reason: None };
         let bytes = written(&[error.into(), end.into()], WHOLE);
-        let last: serde_json::Value =
-            serde_json::from_slice(bytes.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap()).unwrap();
-        assert_eq!(last["is_error"], true);
+        let lines = lines(&bytes);
+        let [.., synthetic, last] = lines.as_slice() else { panic!("{lines:?}") };
+        assert_eq!(synthetic["message"]["model"], "<synthetic>", "{synthetic}");
+        assert_eq!(synthetic["error"], error_name);
+        assert_eq!(synthetic["message"]["content"][0]["text"], last["result"]);
+        assert_eq!((&last["is_error"], &last["api_error_status"]), (&true.into(), &status.into()));
+        assert!(last.get("total_cost_usd").is_none(), "an unknown cost is absent: {last}");
+        assert_eq!(lines[0]["claude_code_version"], "2.1.0");
         assert!(last["result"].as_str().unwrap().starts_with(words), "{last}");
     }
+}
+
+#[test]
+fn a_refused_login_ends_with_an_exit_code_as_claude_does() {
+    let refused =
+        r#"echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized: bad key"}}'; exit 1"#;
+    let output = Test::new().stands_for("codex", refused).tool().args(["as-claude", "codex", "-p", "x"]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let lines = lines(&output.stdout);
+    assert_eq!(lines[lines.len() - 2]["error"], "authentication_failed", "{lines:?}");
 }
 
 // Whole programs.
@@ -236,7 +254,7 @@ fn a_session_that_is_told_after_a_complaint_is_in_the_result() {
 
 #[test]
 fn a_permission_mode_leaves_the_agent_to_its_own_rules() {
-    let test = Test::new().stands_for("codex", "echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1}}'");
+    let test = Test::new().stands_for("codex", "echo '{\"type\":\"item.completed\",\"item\":{\"id\":\"1\",\"type\":\"agent_message\",\"text\":\"Done.\"}}'; echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1}}'");
     let argv = |call: usize, mode: &[&str]| {
         let output = test.tool().args(["as-claude", "codex"]).args(mode).args(["-p", "x"]).output().unwrap();
         assert!(output.status.success(), "{output:?}");

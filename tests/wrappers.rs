@@ -199,6 +199,22 @@ fn the_configuration_of_its_own_loop_names_a_wrapper() {
 }
 
 #[test]
+fn the_users_own_configuration_of_its_loop_is_read_below_the_projects() {
+    let text = format!("#!/bin/sh\necho '{}'; echo '{RESULT}'\n", delta("<<<RALPHEX:COMPLETED>>>"));
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("ralphex/config");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "claude_command = no-such-wrapper\nclaude_args = --from-user\n").unwrap();
+    let home = home.path().to_str().unwrap();
+    let test = wrapper(&text).file(".ralphex/config", "claude_command = ./wrap.sh\n").env("XDG_CONFIG_HOME", home);
+    let ran = test.run().complete().shows("(from .ralphex/config:1)");
+    let command = ran.facts("run_start")[0]["command"].to_string();
+    assert!(command.contains("wrap.sh") && command.contains("--from-user"), "{command}");
+    std::fs::write(&path, "claude_command = ./wrap.sh\n").unwrap();
+    wrapper(&text).env("XDG_CONFIG_HOME", home).run().complete().shows("ralphex/config:1)");
+}
+
+#[test]
 fn every_form_of_text_is_heard() {
     let signal = "All is well.\\n<<<RALPHEX:COMPLETED>>>";
     for line in [
@@ -268,6 +284,40 @@ fn a_wrapper_that_fails_is_a_failure() {
     printing(&[&done], 7).args(&["-n", "1"]).run().exits(1).shows("exit code 7");
     let error = r#"{"type":"result","subtype":"error_during_execution","is_error":true,"result":"the model is gone"}"#;
     printing(&[&done, error], 0).args(&["-n", "1"]).run().exits(1).shows("the model is gone");
+}
+
+#[test]
+fn a_bare_result_is_no_verdict() {
+    let done = delta("Done.\n<<<RALPHEX:COMPLETED>>>");
+    printing(&[&done, RESULT], 3).args(&["-n", "1"]).run().exits(1).shows("exit code 3");
+    printing(&[RESULT], 0).args(&["-n", "1"]).run().exits(1).shows("said nothing");
+    printing(&[&done, RESULT], 0).run().complete();
+    // A wrapper that keeps running after its result is stopped, and its words count.
+    let lingers = format!("#!/bin/sh\ncat <<'LINE'\n{done}\n{RESULT}\nLINE\nexec sleep 60\n");
+    started(&lingers).run().complete();
+    // An error in Claude's words is one, and a limit in a wrapper's text counts where the wrapper failed.
+    let error = r#"{"type":"result","result":"API Error: 500 Internal server error"}"#;
+    for (test, class) in
+        [(printing(&[error], 0), "overload"), (printing(&[&delta("You've hit your limit\n"), RESULT], 1), "rate_limit")]
+    {
+        let running = test.file("ralph.yml", "limits: {max_wait: 0}\n").args(&["-n", "1"]).start();
+        running.until("the iteration ended", |running| running.journal().contains("\"kind\":\"iteration_end\""));
+        running.signal(rustix::process::Signal::INT);
+        assert_eq!(class_of(&running.wait()), class);
+    }
+}
+
+#[test]
+fn a_last_message_without_a_result_is_a_success() {
+    let stop = r#"{"type":"message_stop","message":{"content":[{"type":"text","text":"<<<RALPHEX:COMPLETED>>>"}]}}"#;
+    printing(&[stop], 0).run().complete();
+}
+
+#[test]
+fn a_wrapper_that_times_out_in_silence_is_not_started_again_with_the_other_form() {
+    let counts = "#!/bin/sh\necho x >> starts\nexec sleep 60\n";
+    let ran = started(counts).args(&["-n", "1", "--timeout", "1s"]).run().exits(1);
+    assert_eq!(std::fs::read_to_string(ran.test.workspace().join("starts")).unwrap(), "x\n");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::app::repository;
 use crate::app::warn;
 use crate::app::working_directory;
 use crate::config::{self, Layer, Origin, Setting};
-use crate::emit::claude::{Claude, Form, Tools};
-use crate::error::UserError;
+use crate::emit::claude::{Claude, FORMAT_VERSION, Form, Tools};
+use crate::error::{UserError, exit_code};
 use crate::event::{Event, FailureClass, Known};
 use crate::process::{self, Clocks, Output, Process, StopReason, runtime};
 use crate::redact::Redactor;
@@ -26,9 +26,6 @@ use crate::stream::OutputStream;
 use crate::transcript::{Context, Selected, select};
 use crate::ui::out::{self, Data};
 use arguments::{Arguments, Format, Input};
-
-/// The version of Claude Code whose format is written.
-const FORMAT_VERSION: &str = "2.1.0";
 
 /// Something is said at least this often, so that nobody takes silence for death.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -46,7 +43,7 @@ pub(crate) fn run(agent: &str, words: &[String]) -> Result<u8, UserError> {
     process::protect(process::own_program());
     let mut out = Voice::new(&arguments);
     match play(agent, &arguments, &mut out) {
-        Ok(()) => Ok(0),
+        Ok(success) => Ok(if success { exit_code::COMPLETE } else { exit_code::FAILED }),
         Err(error) => {
             // Told in the stream too: whoever reads it may not look at standard error.
             let mut message = error.message.clone();
@@ -73,7 +70,8 @@ pub(crate) fn agent_of_link(program: &std::ffi::OsStr) -> Option<String> {
     name.strip_suffix("-as-claude").filter(|agent| !agent.is_empty()).map(str::to_owned)
 }
 
-fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<(), UserError> {
+/// Gives whether the turn succeeded.
+fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<bool, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(None, &workspace)?;
     warn(&file.warnings);
@@ -157,7 +155,7 @@ fn prompt(arguments: &Arguments, out: &mut Voice) -> Result<String, UserError> {
 }
 
 /// Reads the agent to its end. A Unix signal ends the whole tree at once, also while nobody reads what is written.
-async fn speak(mut process: Process, selected: &Selected, prompt: &str, out: &mut Voice) -> Result<(), UserError> {
+async fn speak(mut process: Process, selected: &Selected, prompt: &str, out: &mut Voice) -> Result<bool, UserError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
     if matches!(selected, Selected::Command(_)) {
@@ -196,14 +194,14 @@ async fn speak(mut process: Process, selected: &Selected, prompt: &str, out: &mu
     events.drain(..).for_each(|event| out.event(&event));
     let well = ended.exit.success() && matches!(ended.stopped, None | Some(StopReason::AfterEnd));
     let trouble = (!well).then(|| format!("the agent failed: {}", how_it_ended(&ended)));
-    out.finish(start.elapsed(), trouble.as_deref());
+    let success = out.finish(start.elapsed(), trouble.as_deref());
     let closed = out.writer.close();
     tokio::pin!(closed);
     loop {
         tokio::select! {
             biased;
             came = interrupts.next() => die(came, &mut process).await,
-            () = &mut closed => return Ok(()),
+            () = &mut closed => return Ok(success),
         }
     }
 }
@@ -306,15 +304,15 @@ impl Voice {
         }
     }
 
-    fn finish(&mut self, took: Duration, trouble: Option<&str>) {
-        let Some(claude) = self.claude.take() else { return };
+    /// Gives whether the turn succeeded.
+    fn finish(&mut self, took: Duration, trouble: Option<&str>) -> bool {
+        let Some(claude) = self.claude.take() else { return false };
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         if self.format == Format::StreamJson {
-            claude.finish(took, trouble, &mut self.writer.bytes);
-            return;
+            return claude.finish(took, trouble, &mut self.writer.bytes);
         }
         let mut lines = Vec::new();
-        claude.finish(took, trouble, &mut lines);
+        let success = claude.finish(took, trouble, &mut lines);
         let last = lines.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
         let text = match self.format {
             Format::Text => serde_json::from_slice::<serde_json::Value>(last)
@@ -325,6 +323,7 @@ impl Voice {
         };
         self.writer.bytes = text.into_bytes();
         self.writer.bytes.push(b'\n');
+        success
     }
 
     /// The control protocol of Claude's own client: its greeting is answered, its first message is the prompt.

@@ -31,6 +31,9 @@ pub enum Tools {
 /// left out.
 const LONGEST: usize = 4 * 1024 * 1024;
 
+/// The version of Claude Code whose format is written. Its clients refuse what they think is too old.
+pub(crate) const FORMAT_VERSION: &str = "2.1.0";
+
 /// What stands in place of the rest.
 const CUT: &str = "\n… (the rest is left out)";
 
@@ -51,8 +54,15 @@ pub struct Claude {
     denials: Vec<Value>,
     /// The last words, which the result repeats.
     last: String,
-    error: Option<(FailureClass, String)>,
+    error: Option<Failure>,
     ended: Option<(Option<bool>, Option<String>)>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    class: FailureClass,
+    message: String,
+    status: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -127,8 +137,8 @@ impl Claude {
                     self.version = Some(version);
                 }
                 Some(Known::TurnEnd { success, reason }) => self.ended = Some((success, reason)),
-                Some(Known::Error { class, message, .. }) => {
-                    self.error = Some((class, message));
+                Some(Known::Error { class, message, status, .. }) => {
+                    self.error = Some(Failure { class, message, status });
                     self.along(event, out);
                 }
                 Some(Known::Permission { tool, id, .. }) => {
@@ -154,31 +164,63 @@ impl Claude {
         self.begin(out);
         let (success, reason) = self.ended.take().unwrap_or((None, None));
         let failed = success == Some(false) || success.is_none() && (self.error.is_some() || trouble.is_some());
-        let answer = match &self.error {
-            Some((class, message)) if failed => told(*class, message),
+        let mut status = None;
+        let answer = match self.error.take() {
+            Some(failure) if failed => {
+                let spoken = failure.in_claudes_words();
+                status = failure.status.or(spoken.status);
+                self.synthetic(&spoken, out);
+                spoken.text
+            }
             None if failed && trouble.is_some() => trouble.unwrap_or_default().to_owned(),
             _ => std::mem::take(&mut self.last),
         };
         let mut total = Usage::default();
         self.usage.values().for_each(|usage| total.add(usage));
         let models: Object = self.usage.iter().map(|(model, usage)| (model.clone(), model_usage(usage))).collect();
-        let line = json!({
+        // Claude itself calls an error of the API `success`.
+        let subtype = if failed && status.is_none() { "error_during_execution" } else { "success" };
+        let mut line = json!({
             "type": "result",
-            "subtype": if failed { "error_during_execution" } else { "success" },
+            "subtype": subtype,
             "is_error": failed,
             "duration_ms": duration_ms,
             "duration_api_ms": duration_ms,
             "num_turns": self.messages.max(1),
             "result": answer,
             "session_id": self.session.clone().unwrap_or_default(),
-            "total_cost_usd": total.cost_usd,
             "usage": api_usage(&total),
             "modelUsage": models,
             "permission_denials": self.denials,
             "ralph": {"success": success, "reason": reason},
         });
+        if let Some(status) = status {
+            line["api_error_status"] = json!(status);
+        }
+        if let Some(cost) = total.cost_usd {
+            line["total_cost_usd"] = json!(cost);
+        }
         put(&line, out);
         !failed
+    }
+
+    /// A failure of the API is a message of the model `<synthetic>`: readers look for it there.
+    fn synthetic(&mut self, spoken: &Spoken, out: &mut Vec<u8>) {
+        let Some(error) = spoken.error else { return };
+        self.messages += 1;
+        let line = json!({
+            "type": "assistant",
+            "message": {
+                "id": format!("msg_{}", self.messages), "type": "message", "role": "assistant", "model": "<synthetic>",
+                "stop_reason": "stop_sequence", "stop_sequence": "",
+                "usage": {"input_tokens": 0, "output_tokens": 0},
+                "content": [{"type": "text", "text": spoken.text}],
+            },
+            "parent_tool_use_id": null,
+            "session_id": self.session.clone().unwrap_or_default(),
+            "error": error,
+        });
+        put(&line, out);
     }
 
     /// The first line, before anything else.
@@ -197,7 +239,8 @@ impl Claude {
             "model": self.model,
             "permissionMode": "bypassPermissions",
             "apiKeySource": "none",
-            "claude_code_version": self.version,
+            "claude_code_version": FORMAT_VERSION,
+            "agent_version": self.version,
         });
         put(&line, out);
     }
@@ -370,13 +413,29 @@ impl Claude {
     }
 }
 
-/// A failure in the words that tools around Claude look for.
-fn told(class: FailureClass, message: &str) -> String {
-    match class {
-        FailureClass::RateLimit => format!("You've hit your limit: {message}"),
-        FailureClass::Overload | FailureClass::Network => format!("API Error: 529 {message}"),
-        FailureClass::Auth => format!("Not logged in: {message}"),
-        _ => message.to_owned(),
+/// A failure as Claude Code would report it.
+struct Spoken {
+    text: String,
+    /// The kind of error on the synthetic message; none where Claude has none.
+    error: Option<&'static str>,
+    status: Option<u16>,
+}
+
+impl Failure {
+    /// In the words that tools around Claude look for.
+    fn in_claudes_words(&self) -> Spoken {
+        let message = &self.message;
+        let (text, error, status) = match self.class {
+            FailureClass::RateLimit => (format!("You've hit your limit: {message}"), Some("rate_limit"), Some(429)),
+            FailureClass::Overload => (format!("API Error: 529 {message}"), Some("server_error"), Some(529)),
+            FailureClass::Network => {
+                (format!("API Error: Unable to connect to API: {message}"), Some("server_error"), None)
+            }
+            FailureClass::Auth => (format!("Not logged in: {message}"), Some("authentication_failed"), Some(401)),
+            FailureClass::Context => (format!("Prompt is too long: {message}"), Some("invalid_request"), Some(400)),
+            _ => (message.clone(), None, None),
+        };
+        Spoken { text, error, status }
     }
 }
 
@@ -403,12 +462,16 @@ fn api_usage(usage: &Usage) -> Value {
 
 fn model_usage(usage: &Usage) -> Value {
     let api = api_usage(usage);
-    json!({
+    let mut line = json!({
         "inputTokens": api["input_tokens"], "outputTokens": api["output_tokens"],
         "cacheReadInputTokens": api["cache_read_input_tokens"],
-        "cacheCreationInputTokens": api["cache_creation_input_tokens"],
-        "costUSD": usage.cost_usd.unwrap_or(0.0), "webSearchRequests": 0, "contextWindow": 0,
-    })
+        "cacheCreationInputTokens": api["cache_creation_input_tokens"], "webSearchRequests": 0, "contextWindow": 0,
+    });
+    // An unknown cost is not 0.
+    if let Some(cost) = usage.cost_usd {
+        line["costUSD"] = json!(cost);
+    }
+    line
 }
 
 fn put(line: &Value, out: &mut Vec<u8>) {

@@ -159,9 +159,10 @@ impl Looping<'_> {
         let may = definition.tries_both_prompts
             && class == Some(FailureClass::Agent)
             && !result.report.interrupted
+            && result.process.stopped.is_none()
             && !memory.answered.contains(&assignment.worker);
         if may && memory.other_way.insert(assignment.worker) {
-            result.report.free = Some("once more, with the prompt on standard input".to_owned());
+            result.report.free = Some("retrying with the prompt on stdin".to_owned());
         }
     }
 

@@ -53,6 +53,13 @@ pub(crate) fn judge(tally: &Tally, authority: Authority, ended: &Ended, now: &Zo
     if let (Some((Some(true), _)), Some(StopReason::AfterEnd)) = (&tally.turn_end, ended.stopped) {
         return Judgement { ended: "success".to_owned(), failure: None };
     }
+    // The same for one that ended its turn without a verdict: there is no exit code that says otherwise.
+    if let (Some((None, _)), Some(StopReason::AfterEnd)) = (&tally.turn_end, ended.stopped)
+        && tally.spoke
+        && tally.error.is_none()
+    {
+        return Judgement { ended: "ended its turn".to_owned(), failure: None };
+    }
     if ended.ended_by_itself() && ended.exit.success() {
         if authority == Authority::Adapter && tally.error.is_some() {
             return failed(tally, authority, ended, format!("{how}, but with an error"), now);

@@ -399,7 +399,7 @@ impl<R: Reader> Adapter for JsonLines<R> {
         self.plain_events(rest);
         self.reader.end(exit, &mut self.turn);
         let failed = exit.is_some_and(|exit| !exit.success());
-        if !self.turn.ended() && self.turn.failed().is_none() {
+        if !self.turn.judged() && self.turn.failed().is_none() {
             let silent = matches!(&self.mode, Mode::Undecided(held) if held.is_empty());
             let failure = match exit {
                 Some(exit) if exit.success() && silent => {

@@ -31,6 +31,8 @@ pub(crate) struct Turn {
     unparsed: Vec<Unparsed>,
     failure: Option<FailureClass>,
     ended: bool,
+    /// The terminal fact says whether it succeeded.
+    judged: bool,
 }
 
 /// Whether a text is a message or continues one.
@@ -275,6 +277,7 @@ impl Turn {
     /// The terminal fact; only the first one counts.
     pub(crate) fn end(&mut self, success: Option<bool>, reason: &str) {
         if !std::mem::replace(&mut self.ended, true) {
+            self.judged = success.is_some();
             if let Some(tokens) = self.context {
                 self.meta(Known::Context { tokens, window: self.window });
             }
@@ -285,6 +288,11 @@ impl Turn {
     /// True after the terminal fact.
     pub(crate) fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// True after a terminal fact that says whether the turn succeeded.
+    pub(crate) fn judged(&self) -> bool {
+        self.judged
     }
 
     // --- what was not understood ---

@@ -1,16 +1,27 @@
 //! `.ralphex/config`: the INI file of the loop whose wrappers speak Claude. Parsed by its own rules, never executed.
 
+use std::path::Path;
+
+use crate::config::Origin;
+
 /// What the file says about the command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ralphex {
-    /// `claude_command`, with its line.
-    pub(crate) command: Option<(String, usize)>,
-    /// `claude_args`, with its line.
-    pub(crate) args: Option<(String, usize)>,
+    /// `claude_command`, with its place.
+    pub(crate) command: Option<(String, Origin)>,
+    /// `claude_args`, with its place.
+    pub(crate) args: Option<(String, Origin)>,
+}
+
+impl Ralphex {
+    /// This file over another one, key by key.
+    pub(crate) fn over(self, lower: Self) -> Self {
+        Self { command: self.command.or(lower.command), args: self.args.or(lower.args) }
+    }
 }
 
 /// Reads the file. An empty value says nothing, so that the default stays.
-pub(crate) fn parse(text: &str) -> Ralphex {
+pub(crate) fn parse(path: &Path, text: &str) -> Ralphex {
     let mut read = Ralphex::default();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -22,9 +33,10 @@ pub(crate) fn parse(text: &str) -> Ralphex {
         if value.is_empty() {
             continue;
         }
+        let origin = || Origin::File { path: path.to_owned(), line: index + 1 };
         match key.trim() {
-            "claude_command" => read.command = Some((value.to_owned(), index + 1)),
-            "claude_args" => read.args = Some((value.to_owned(), index + 1)),
+            "claude_command" => read.command = Some((value.to_owned(), origin())),
+            "claude_args" => read.args = Some((value.to_owned(), origin())),
             _ => {}
         }
     }
@@ -62,9 +74,16 @@ mod tests {
 
     #[test]
     fn an_empty_value_keeps_the_default() {
-        let read = parse("# x\n[main]\nclaude_command = /opt/codex-as-claude.sh\nclaude_args =\n; y\nplans_dir = x\n");
-        assert_eq!(read.command, Some(("/opt/codex-as-claude.sh".to_owned(), 3)));
+        let path = Path::new("config");
+        let read =
+            parse(path, "# x\n[main]\nclaude_command = /opt/codex-as-claude.sh\nclaude_args =\n; y\nplans_dir = x\n");
+        let place = Origin::File { path: path.to_owned(), line: 3 };
+        assert_eq!(read.command, Some(("/opt/codex-as-claude.sh".to_owned(), place.clone())));
         assert_eq!(read.args, None);
+        let lower = parse(Path::new("user"), "claude_command = other\nclaude_args = --x\n");
+        let merged = read.over(lower);
+        assert_eq!(merged.command.unwrap().1, place);
+        assert_eq!(merged.args.unwrap().0, "--x");
     }
 
     #[test]

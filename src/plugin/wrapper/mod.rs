@@ -2,7 +2,7 @@
 
 mod config;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Chosen;
 use crate::agent::{Agent, By, Options, PromptForm, definition};
@@ -35,11 +35,10 @@ pub(crate) fn command(settings: &Settings, workspace: &Path) -> Result<Option<(V
     let named = settings.agent.value == NAME;
     let unnamed = matches!(settings.agent.origin, Origin::Default) && settings.custom_command().is_none();
     let of_loop = read(workspace);
-    let place = |line: usize| Origin::File { path: CONFIG.into(), line };
     let from_loop = of_loop.command.clone().filter(|_| named || unnamed);
     let (program, origin) = match (settings.command.value.as_ref().filter(|_| named), from_loop) {
         (Some(program), _) => (program.0.clone(), settings.command.origin.clone()),
-        (None, Some((program, line))) => (program, place(line)),
+        (None, Some((program, origin))) => (program, origin),
         (None, None) if named => {
             return Err(UserError::usage("`claude-command` has no command")
                 .hint("give `--claude-command COMMAND`, or `command` under `cli:` in `ralph.yml`"));
@@ -54,11 +53,25 @@ pub(crate) fn command(settings: &Settings, workspace: &Path) -> Result<Option<(V
     Ok(Some((std::iter::once(program).chain(args).collect(), origin)))
 }
 
-/// The configuration of its own loop. One that belongs to another user says nothing.
+/// The configuration of its own loop: the project's, and below it the user's, key by key. A file of another user is
+/// ignored.
 fn read(workspace: &Path) -> config::Ralphex {
-    let path = workspace.join(CONFIG);
-    let text = user_file::usable(&path).ok().and_then(|_| user_file::read_text(&path, 1024 * 1024).ok());
-    text.map(|text| config::parse(&text)).unwrap_or_default()
+    let one = |path: &Path, shown: &Path| {
+        let text = user_file::usable(path).ok().and_then(|_| user_file::read_text(path, 1024 * 1024).ok());
+        text.map(|text| config::parse(shown, &text)).unwrap_or_default()
+    };
+    let of_project = one(&workspace.join(CONFIG), Path::new(CONFIG));
+    let of_user = user_config().map(|path| one(&path, &path)).unwrap_or_default();
+    of_project.over(of_user)
+}
+
+fn user_config() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(directory) = absolute("RALPHEX_CONFIG_DIR") {
+        return Some(directory.join("config"));
+    }
+    let home = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
+    Some(home.join("ralphex/config"))
 }
 
 fn agent(program: &str, args: Vec<String>, settings: &Settings, options: Options) -> Agent {
@@ -84,10 +97,9 @@ fn agent(program: &str, args: Vec<String>, settings: &Settings, options: Options
 /// What the configuration of its own loop says, as settings.
 pub(crate) fn taken_over(workspace: &Path) -> Layer {
     let read = read(workspace);
-    let place = |line: usize| Origin::File { path: CONFIG.into(), line };
     Layer {
-        command: read.command.map(|(program, line)| Setting::new(Some(Program(program)), place(line))),
-        args: read.args.map(|(args, line)| Setting::new(config::split(&args), place(line))),
+        command: read.command.map(|(program, origin)| Setting::new(Some(Program(program)), origin)),
+        args: read.args.map(|(args, origin)| Setting::new(config::split(&args), origin)),
         ..Layer::default()
     }
 }

@@ -91,6 +91,8 @@ pub(crate) struct Claude {
     unreported: Usage,
     /// The stream began as Claude's own does.
     introduced: bool,
+    /// A `message_stop` brought a message: the last event of some wrappers.
+    last_message: bool,
     /// ralph itself wrote the stream: what Claude's format cannot say stands beside it, and nothing is to be guessed.
     exact: bool,
 }
@@ -106,6 +108,7 @@ impl Claude {
             totals: BTreeMap::new(),
             unreported: Usage::default(),
             introduced: false,
+            last_message: false,
             exact: false,
         }
     }
@@ -134,6 +137,7 @@ impl Claude {
             Some("message_stop") => {
                 // Wrappers put the message into it; its fragments may have been said.
                 if let Some(message) = event.message {
+                    self.last_message = true;
                     self.blocks(message, parent, Speaker::Agent, turn);
                 }
                 turn.messages_over(parent);
@@ -156,6 +160,10 @@ impl Claude {
         let parent = line.parent_tool_use_id.as_deref();
         let message = line.message;
         if message.model.as_deref() == Some("<synthetic>") {
+            // Where ralph wrote the stream, the failure has come as an event already.
+            if self.exact {
+                return Ok(());
+            }
             self.synthetic(&message, line.error.0.as_deref(), parent, turn);
         } else {
             let usage = self.share(message.usage, turn);
@@ -365,7 +373,10 @@ impl Reader for Claude {
     fn end(&mut self, exit: Option<Exit>, turn: &mut Turn) {
         turn.usage(std::mem::take(&mut self.unreported));
         // A wrapper that only prints text says in it why it failed. Claude itself has better ways.
-        let wrapper = !self.introduced && !turn.ended() && turn.failed().is_none();
+        let wrapper = !self.introduced && !turn.judged() && turn.failed().is_none();
+        if wrapper && self.last_message && exit.is_some_and(|exit| exit.success()) {
+            turn.end(None, "message_stop");
+        }
         if let Some(exit) = exit.filter(|exit| wrapper && !exit.success()) {
             let mut tail = Tail::default();
             turn.last_words().lines().for_each(|line| tail.push(line));

@@ -147,8 +147,15 @@ impl Claude {
             });
         }
         self.result_usage(&line, turn);
+        // Wrappers print `{"type":"result","result":""}` whatever happened: such a line ends the turn, but how it went is
+        // for the exit code to say. An error in Claude's own words is one.
+        let bare = line.subtype.0.is_none() && line.is_error.0.is_none();
+        if bare && turn.failed().is_none() {
+            turn.end(None, "result");
+            return Ok(());
+        }
         let empty = turn.failed() == Some(FailureClass::Agent) && !failed;
-        let success = !failed && !empty;
+        let success = !failed && !empty && !bare;
         // Claude calls many failures `success` and `completed`.
         let words = [line.terminal_reason.0.as_deref(), line.subtype.0.as_deref()];
         let told = words.into_iter().flatten().find(|word| success || !matches!(*word, "completed" | "success"));
@@ -159,6 +166,11 @@ impl Claude {
 
     fn answered(&mut self, line: &ResultLine, answer: String, turn: &mut Turn) {
         if self.synthetic.as_deref() == Some(answer.as_str()) {
+            return;
+        }
+        if line.subtype.0.is_none() && answer.trim_start().starts_with("API Error") {
+            turn.text(Tag::Sys, None, answer.as_str());
+            turn.failure(Failure::read(line.api_error_status.0.or_else(|| failure::status_in(&answer)), answer));
             return;
         }
         // Wrappers end with an empty result; Claude itself does so only when the model said nothing.

@@ -28,7 +28,8 @@ impl Claude {
                 self.exact = line.emitter.0.as_deref() == Some("ralph");
                 session(line.session_id.as_ref(), turn);
                 turn.model(without_context_suffix(line.model.0.as_deref().unwrap_or_default()));
-                turn.version(line.claude_code_version.0.as_deref().unwrap_or_default());
+                let version = if self.exact { line.agent_version } else { line.claude_code_version };
+                turn.version(version.0.as_deref().unwrap_or_default());
                 for server in line.mcp_servers.0.iter().flatten().filter(|server| server.status == "failed") {
                     turn.meta(Known::Warning { message: format!("MCP server `{}` failed to start", server.name) });
                 }

@@ -39,20 +39,17 @@ fn delta(text: &str) -> String {
 fn a_wrappers_fragments_and_empty_result_are_the_answer() {
     let output =
         [delta("fixed "), delta("it.\\n"), delta("<<<RALPHEX:COMPLETED>>>"), r#"{"type":"result","result":""}"#.into()];
-    assert_eq!(
-        read(&output.join("\n")),
-        ["AI+ fixed ", "AI+ it.\n", "AI+ <<<RALPHEX:COMPLETED>>>", "end Some(true) result"]
-    );
+    assert_eq!(read(&output.join("\n")), ["AI+ fixed ", "AI+ it.\n", "AI+ <<<RALPHEX:COMPLETED>>>", "end None result"]);
 }
 
 #[test]
 fn a_result_that_was_not_said_is_said() {
-    assert_eq!(read(r#"{"type":"result","result":"done"}"#), ["AI done", "end Some(true) result"]);
-    assert_eq!(read(r#"{"type":"result","result":{"output":"done"}}"#), ["AI done", "end Some(true) result"]);
+    assert_eq!(read(r#"{"type":"result","result":"done"}"#), ["AI done", "end None result"]);
+    assert_eq!(read(r#"{"type":"result","result":{"output":"done"}}"#), ["AI done", "end None result"]);
     let both = format!("{}\n{}", delta("done\\n"), r#"{"type":"result","result":"done"}"#);
-    assert_eq!(read(&both), ["AI+ done\n", "end Some(true) result"]);
+    assert_eq!(read(&both), ["AI+ done\n", "end None result"]);
     let more = format!("{}\n{}", delta("working\\n"), r#"{"type":"result","result":"done"}"#);
-    assert_eq!(read(&more), ["AI+ working\n", "AI done", "end Some(true) result"]);
+    assert_eq!(read(&more), ["AI+ working\n", "AI done", "end None result"]);
 }
 
 #[test]

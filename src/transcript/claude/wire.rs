@@ -161,6 +161,9 @@ pub(crate) struct System<'a> {
     pub model: Maybe<Text<'a>>,
     #[serde(borrow, default, alias = "qwen_code_version")]
     pub claude_code_version: Maybe<Text<'a>>,
+    /// The version of the agent behind `ralph as-claude`.
+    #[serde(borrow, default)]
+    pub agent_version: Maybe<Text<'a>>,
     #[serde(default)]
     pub mcp_servers: Maybe<Vec<Server>>,
     #[serde(default)]
