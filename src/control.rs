@@ -45,10 +45,10 @@ pub enum Order {
     },
     /// Other limits than before.
     Limit {
-        /// The most money.
+        /// Maximum iterations.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_iterations: Option<u32>,
-        /// The most iterations.
+        /// Maximum cost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_cost_usd: Option<f64>,
         /// The most time, in seconds.

@@ -132,7 +132,7 @@ pub struct ToolStart {
     pub id: String,
     /// The tool's name as the agent calls it.
     pub name: String,
-    /// Both together.
+    /// Its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Object>,
 }
@@ -178,7 +178,7 @@ pub struct Usage {
     /// Tokens the model wrote, reasoning included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<u64>,
-    /// Its arguments.
+    /// Both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
     /// The model they were spent on.

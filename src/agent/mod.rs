@@ -89,7 +89,7 @@ pub struct Overrides {
 /// Words as they come, or whole messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Partial {
-    /// Someone.
+    /// Whole messages.
     #[default]
     Off,
     /// As they come, where the agent can.
@@ -99,7 +99,7 @@ pub enum Partial {
 /// Who an agent runs as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum User {
-    /// Whole messages.
+    /// Any user but root.
     #[default]
     Ordinary,
     /// Root, as which some agents refuse to work.

@@ -98,10 +98,10 @@ pub enum Known {
     Retry {
         /// Why.
         class: FailureClass,
-        /// Why.
+        /// Which try this is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attempt: Option<u64>,
-        /// The call's id.
+        /// How long it waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delay_ms: Option<u64>,
         /// In the agent's words.
@@ -112,7 +112,7 @@ pub enum Known {
     Permission {
         /// The tool's name.
         tool: String,
-        /// How long it waits.
+        /// The call's id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         /// In the agent's words.

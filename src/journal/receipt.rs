@@ -46,7 +46,7 @@ pub struct Receipt {
     /// Who played it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// HEAD when it began.
+    /// The hat it wore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hat: Option<String>,
     /// True when it went on with an earlier session.
@@ -67,7 +67,7 @@ pub struct Receipt {
     /// Commits made, as `abbreviated-hash subject`, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<String>,
-    /// The hat it wore.
+    /// HEAD when it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_before: Option<String>,
     /// HEAD when it was over.

@@ -78,7 +78,7 @@ pub enum Fact {
         max_iterations: u32,
         /// The most time.
         max_seconds: Option<u64>,
-        /// The hat it wears.
+        /// Maximum cost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_cost_usd: Option<f64>,
     },
@@ -95,7 +95,7 @@ pub enum Fact {
         /// Who plays it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The most money.
+        /// The hat it wears.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hat: Option<String>,
         /// The session it goes on with.
@@ -122,13 +122,13 @@ pub enum Fact {
     Signal {
         /// From 1.
         iteration: u32,
-        /// The order.
+        /// The signal.
         #[serde(flatten)]
         signal: Signal,
     },
     /// An iteration is over.
     IterationEnd {
-        /// The event.
+        /// The summary.
         #[serde(flatten)]
         receipt: Box<Receipt>,
     },
@@ -161,7 +161,7 @@ pub enum Fact {
     Published {
         /// Of which iteration.
         iteration: u32,
-        /// The summary.
+        /// The event.
         #[serde(flatten)]
         event: Topic,
         /// Who said it: a hat, or the agent.
@@ -171,7 +171,7 @@ pub enum Fact {
     },
     /// A person gave the running loop an order.
     Control {
-        /// What.
+        /// The order.
         #[serde(flatten)]
         order: Order,
     },
