@@ -268,6 +268,76 @@ fn a_permission_mode_leaves_the_agent_to_its_own_rules() {
     }
 }
 
+const CODEX_ANSWERS: &str = r#"cat > "$HERE/prompt"; echo '{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}'; echo '{"type":"turn.completed","usage":{"input_tokens":1}}'"#;
+
+#[test]
+fn the_variables_of_a_wrapper_mean_what_they_mean_there() {
+    let test = Test::new().stands_for("codex", CODEX_ANSWERS);
+    let argv = |call: usize, set: &[(&str, &str)], args: &[&str]| {
+        let mut command = test.tool();
+        command.args(["as-claude", "codex"]).args(args).args(["-p", "x"]).envs(set.iter().copied());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(std::fs::read(test.bin().join(format!("log.{call}"))).unwrap()).unwrap()
+    };
+    let bypass = "--dangerously-bypass-approvals-and-sandbox";
+    let read_only = argv(1, &[("CODEX_MODEL", "gpt-x"), ("CODEX_SANDBOX", "read-only")], &[]);
+    assert!(read_only.contains("gpt-x") && read_only.contains("--sandbox") && read_only.contains("read-only"));
+    assert!(!read_only.contains(bypass), "{read_only}");
+    let full = argv(2, &[("CODEX_SANDBOX", "danger-full-access")], &[]);
+    assert!(full.contains(bypass) && !full.contains("--sandbox"), "{full}");
+    let flag = argv(3, &[("CODEX_MODEL", "gpt-x")], &["--model", "gpt-y"]);
+    assert!(flag.contains("gpt-y") && !flag.contains("gpt-x"), "a flag wins: {flag}");
+    let pi = Test::new().stands_for("pi", r#"echo '{"type":"agent_end","messages":[]}'"#);
+    let set = [("PI_PROVIDER", "local"), ("PI_MODEL", "m1"), ("PI_THINKING", "high"), ("PI_EXTRA_ARGS", "--a --b")];
+    pi.tool().args(["as-claude", "pi", "-p", "x"]).envs(set).output().unwrap();
+    let log = std::fs::read_to_string(pi.bin().join("log.1")).unwrap();
+    for word in ["--provider", "local", "m1", "high", "--a", "--b"] {
+        assert!(log.contains(word), "{word}: {log}");
+    }
+}
+
+#[test]
+fn tool_activity_is_text_where_the_wrapper_is_verbose() {
+    let runs = r#"echo '{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"ls","aggregated_output":"a.txt","exit_code":0,"status":"completed"}}'; "#;
+    let test = Test::new().stands_for("codex", &format!("{runs}{CODEX_ANSWERS}"));
+    let text = |verbose: &str| {
+        let output =
+            test.tool().args(["as-claude", "codex", "-p", "x"]).env("CODEX_VERBOSE", verbose).output().unwrap();
+        let lines = lines(&output.stdout);
+        let blocks = lines.iter().filter_map(|line| line["message"]["content"][0]["text"].as_str());
+        blocks.collect::<String>()
+    };
+    assert!(text("1").contains("ls") && text("1").contains("a.txt"), "{}", text("1"));
+    assert!(!text("0").contains("a.txt"), "{}", text("0"));
+}
+
+#[test]
+fn a_review_is_told_how_to_run_its_agents() {
+    let test = Test::new().stands_for("codex", CODEX_ANSWERS);
+    let prompt = "Start agents with the Task tool. At the end print <<<RALPHEX:REVIEW_DONE>>>.";
+    test.tool().args(["as-claude", "codex", "-p", prompt]).output().unwrap();
+    let log = std::fs::read_to_string(test.bin().join("log.1")).unwrap();
+    assert!(log.contains("features.multi_agent=true"), "{log}");
+    let sent = std::fs::read_to_string(test.bin().join("prompt")).unwrap();
+    assert!(sent.contains("written for Claude Code") && sent.ends_with(prompt), "{sent}");
+}
+
+#[test]
+fn copilot_may_ask_while_a_plan_is_made_and_its_message_ends_there() {
+    let says = r#"echo '{"type":"assistant.message","data":{"messageId":"1","content":"One thing first.\n<<<RALPHEX:QUESTION>>>\n{\"question\":\"db?\"}\n<<<RALPHEX:END>>>\nI go on without you."}}'; sleep 60"#;
+    let test = Test::new().stands_for("copilot", says);
+    let prompt = "Use <<<RALPHEX:QUESTION>>>, <<<RALPHEX:PLAN_DRAFT>>> and <<<RALPHEX:PLAN_READY>>>.";
+    let start = std::time::Instant::now();
+    let output = test.tool().args(["as-claude", "copilot", "-p", prompt]).output().unwrap();
+    assert!(start.elapsed() < std::time::Duration::from_secs(30), "it was not stopped");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("RALPHEX:QUESTION") && text.contains("db?") && !text.contains("without you"), "{text}");
+    let log = std::fs::read_to_string(test.bin().join("log.1")).unwrap();
+    assert!(!log.contains("--no-ask-user"), "{log}");
+}
+
 #[test]
 fn sigterm_ends_the_whole_tree_at_once() {
     let stubborn = "trap '' TERM INT HUP; (trap '' TERM; sleep 30) & echo $! > \"$HERE/child\"; echo $$ > \"$HERE/self\"; wait; sleep 30";

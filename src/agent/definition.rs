@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::wrapper_variables::WrapperVariables;
 use crate::error::UserError;
 use crate::yaml;
 
@@ -70,6 +71,9 @@ pub struct Definition {
     /// What differs in its environment.
     #[serde(default)]
     pub environment: Variables,
+    /// What wrapper scripts that put it behind Claude's command line read, for `ralph as-claude`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub as_claude: WrapperVariables,
     /// Where its help must show which flags.
     #[serde(default)]
     pub help: Help,
@@ -350,6 +354,10 @@ impl Definition {
     }
 }
 
+fn is_default(variables: &WrapperVariables) -> bool {
+    *variables == WrapperVariables::default()
+}
+
 /// The definition of a command that nothing is known about.
 pub(crate) fn of_command(program: &str) -> Definition {
     Definition {
@@ -371,6 +379,7 @@ pub(crate) fn of_command(program: &str) -> Definition {
         tty: false,
         stop: usual_stop(),
         environment: Variables::default(),
+        as_claude: WrapperVariables::default(),
         help: Help::default(),
         pitfalls: Vec::new(),
         permission_help: None,

@@ -12,6 +12,7 @@ mod plugin_file;
 mod question;
 pub mod schema;
 mod version;
+mod wrapper_variables;
 
 use std::ffi::OsString;
 
@@ -38,6 +39,7 @@ pub(crate) use question::PATIENCE;
 pub use question::ask;
 pub(crate) use question::{found_inside, is_inside};
 pub use version::Known;
+pub(crate) use wrapper_variables::Phase;
 
 /// An agent that can be run: what its file says, what the user says, and the program.
 #[derive(Clone, Debug)]

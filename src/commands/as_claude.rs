@@ -3,6 +3,7 @@
 //! Standard output has Claude's stream-json and nothing else; the exit code is 0 unless the caller's run must stop.
 
 mod arguments;
+mod plan_mode;
 
 use std::io::{Read as _, Write as _};
 use std::thread::JoinHandle;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use crate::agent::{Agent, Session, Turn};
+use crate::agent::{Agent, Phase, Session, Turn};
 use crate::app::choose::{Purpose, choose};
 use crate::app::repository;
 use crate::app::warn;
@@ -18,7 +19,7 @@ use crate::app::working_directory;
 use crate::config::{self, Layer, Origin, Setting};
 use crate::emit::claude::{Claude, FORMAT_VERSION, Form, Tools};
 use crate::error::{UserError, exit_code};
-use crate::event::{Event, FailureClass, Known};
+use crate::event::{Event, FailureClass, Known, Tag};
 use crate::process::{self, Clocks, Output, Process, StopReason, runtime};
 use crate::redact::Redactor;
 use crate::run::{Came, Interrupts, how_it_ended};
@@ -26,6 +27,7 @@ use crate::stream::OutputStream;
 use crate::transcript::{Context, Selected, select};
 use crate::ui::out::{self, Data};
 use arguments::{Arguments, Format, Input};
+use plan_mode::{PlanMode, Step};
 
 /// Something is said at least this often, so that nobody takes silence for death.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -99,6 +101,16 @@ fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<bool, User
         agent.definition.arguments.approve.clear();
     }
     let prompt = prompt(arguments, out)?;
+    let phase = Phase::of(&prompt);
+    let variable = |name: &str| std::env::var(name).ok();
+    let before = agent.like_its_wrapper(phase, variable);
+    let prompt = if before.is_empty() { prompt } else { format!("{before}\n{prompt}") };
+    if agent.wrapper_is_verbose(variable) {
+        out.tools_as_text();
+    }
+    if phase == Phase::Plan && agent.definition.as_claude.plan.is_some() {
+        out.plan_mode = Some(PlanMode::default());
+    }
     let session = match (&arguments.resume, &arguments.session_id) {
         (Some(id), _) if agent.definition.session.resume.is_some() => Session::Resume(id.clone()),
         (None, Some(id)) if agent.definition.session.given.is_some() => Session::Given(id.clone()),
@@ -185,23 +197,41 @@ async fn speak(mut process: Process, selected: &Selected, prompt: &str, out: &mu
         if events.iter().any(|event| matches!(&**event, Event::Meta { meta } if meta.kind() == Some("turn_end"))) {
             process.turn_ended();
         }
-        events.drain(..).for_each(|event| out.event(&event));
+        if events.drain(..).any(|event| out.event(&event) == Flow::Over) {
+            // It asked or planned: the person's turn. What it does after that is not wanted.
+            process.kill();
+            while !matches!(process.next().await, Output::Ended(_)) {}
+            return Ok(finish(out, &mut process, start.elapsed(), None, &mut interrupts).await);
+        }
     };
     let mut stderr = Vec::new();
     stream.end_bytes(&mut events, &mut stderr);
     events.append(&mut stderr);
     stream.finish(Some(ended.exit), &mut events);
-    events.drain(..).for_each(|event| out.event(&event));
+    events.drain(..).for_each(|event| {
+        out.event(&event);
+    });
     let well = ended.exit.success() && matches!(ended.stopped, None | Some(StopReason::AfterEnd));
     let trouble = (!well).then(|| format!("the agent failed: {}", how_it_ended(&ended)));
-    let success = out.finish(start.elapsed(), trouble.as_deref());
+    Ok(finish(out, &mut process, start.elapsed(), trouble.as_deref(), &mut interrupts).await)
+}
+
+/// Writes the result, and waits until all of it is read.
+async fn finish(
+    out: &mut Voice,
+    process: &mut Process,
+    took: Duration,
+    trouble: Option<&str>,
+    interrupts: &mut Interrupts,
+) -> bool {
+    let success = out.finish(took, trouble);
     let closed = out.writer.close();
     tokio::pin!(closed);
     loop {
         tokio::select! {
             biased;
-            came = interrupts.next() => die(came, &mut process).await,
-            () = &mut closed => return Ok(success),
+            came = interrupts.next() => die(came, process).await,
+            () = &mut closed => return success,
         }
     }
 }
@@ -278,6 +308,14 @@ struct Voice {
     claude: Option<Claude>,
     format: Format,
     writer: Writer,
+    plan_mode: Option<PlanMode>,
+}
+
+/// Whether the agent is to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    On,
+    Over,
 }
 
 impl Voice {
@@ -285,10 +323,40 @@ impl Voice {
         let tools = if arguments.text_only { Tools::Progress } else { Tools::Blocks };
         let form = Form { partial: arguments.partial, tools };
         let writer = Writer { bytes: Vec::new(), thread: None };
-        Self { claude: Some(Claude::new(form)), format: arguments.format, writer }
+        Self { claude: Some(Claude::new(form)), format: arguments.format, writer, plan_mode: None }
     }
 
-    fn event(&mut self, event: &Event) {
+    /// Tool activity as text, for readers that know nothing else.
+    fn tools_as_text(&mut self) {
+        if let Some(claude) = &mut self.claude {
+            claude.form.tools = Tools::Text;
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> Flow {
+        let Some(mode) = &mut self.plan_mode else {
+            self.write(event);
+            return Flow::On;
+        };
+        match mode.take(event) {
+            Step::Hold => Flow::On,
+            Step::Pass => {
+                let is_message = matches!(event, Event::Text { tag: Tag::Ai, parent: None, .. });
+                let held = mode.rest().filter(|_| !is_message);
+                held.iter().for_each(|held| self.write(held));
+                self.write(event);
+                Flow::On
+            }
+            Step::End(last) => {
+                let _ = mode.rest();
+                self.write(&last);
+                self.write(&Known::TurnEnd { success: Some(true), reason: Some("a person's turn".to_owned()) }.into());
+                Flow::Over
+            }
+        }
+    }
+
+    fn write(&mut self, event: &Event) {
         if let Some(claude) = &mut self.claude {
             claude.event(event, &mut self.writer.bytes);
         }
@@ -306,6 +374,9 @@ impl Voice {
 
     /// Gives whether the turn succeeded.
     fn finish(&mut self, took: Duration, trouble: Option<&str>) -> bool {
+        if let Some(held) = self.plan_mode.as_mut().and_then(PlanMode::rest) {
+            self.write(&held);
+        }
         let Some(claude) = self.claude.take() else { return false };
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         if self.format == Format::StreamJson {

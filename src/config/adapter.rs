@@ -17,7 +17,7 @@ pub(crate) const SECTION: &str = "adapters";
 layer! {
     /// What a file says about one agent.
     Adapter {
-        /// `auto` may pick it.
+        /// Whether `auto` may pick it.
         "enabled" enabled: bool = true;
         /// Maximum time for one iteration of this agent. Unset: `limits.timeout`.
         "timeout" timeout: Option<Duration> = None;

@@ -5,8 +5,8 @@ use crate::config::file::read_text;
 
 /// Every key with another value than its default.
 const EVERYTHING: &str = "
+agent: codex
 cli:
-  backend: codex
   command: my-ai
   args: ['', '--x', 'a b', '#', 'true']
   extra_args: [--more]
@@ -30,7 +30,7 @@ event_loop:
   starting_event: work.start
 verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
 completion: {match: anywhere, also: ['<<<RALPHEX:X>>>'], plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
-no_progress: 0
+max_stalled: 0
 trust: ask
 permission: halt
 allowed_paths: [src/**, 'a b']
@@ -42,7 +42,7 @@ pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
 hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\"}}
 transcript: {command: 'my-filter \"a b\"'}
 limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
-notify: {on: [failed], command: 'my-bell \"a b\"', webhook: 'http://localhost/x', terminal: false}
+notify: {on: [failed], command: 'my-bell \"a b\"', webhook: 'http://localhost/x', terminal: false, slack: 'http://localhost/s', discord: 'http://localhost/d', ntfy: {server: 'http://localhost', topic: t}, telegram: {server: 'http://localhost', token: '1:a', chat: '5'}}
 journal: {directory: state, raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_diffs: false}
 adapters:
   codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], env: {A: 'on'}, partial: true}
@@ -87,7 +87,7 @@ fn every_value_is_printed_with_its_origin() {
     let file = read_text(Path::new("ralph.yml"), "event_loop:\n  max_iterations: 7\n").unwrap();
     let printed = effective(&file.layer.settle(), &[]);
     assert!(printed.contains("\n  max_iterations: 7  # ralph.yml:2\n"), "{printed}");
-    assert!(printed.contains("cli:\n  backend: auto  # default\n  # command: not set\n"), "{printed}");
+    assert!(printed.contains("agent: auto  # default\n\ncli:\n  # command: not set\n"), "{printed}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn the_file_to_begin_with_changes_nothing_but_the_agent() {
     let file = read_text(Path::new("ralph.yml"), &text).unwrap();
     assert_eq!(file.warnings, Vec::<String>::new(), "{text}");
     let said: Vec<_> = file.layer.rows().into_iter().map(|row| (row.key.path, row.shown)).collect();
-    assert_eq!(said, [("cli.backend", "codex".to_owned())]);
+    assert_eq!(said, [("agent", "codex".to_owned())]);
     assert!(file.adapters.is_empty());
 }
 
@@ -104,7 +104,7 @@ fn the_file_to_begin_with_changes_nothing_but_the_agent() {
 fn the_file_to_begin_with_is_still_right_when_every_hash_is_taken_away() {
     let uncommented: String = template("codex", "found", &Layer::default())
         .lines()
-        .filter(|line| !line.contains("  # ") || line.contains("backend:"))
+        .filter(|line| !line.contains("  # ") || line.starts_with("agent:"))
         .map(|line| match line.trim_start().strip_prefix("# ") {
             // A sentence stays a comment.
             Some(rest) if rest.starts_with(|first: char| first.is_uppercase()) => line.to_owned() + "\n",

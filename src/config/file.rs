@@ -96,12 +96,13 @@ pub(crate) fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer,
     match &tree.value {
         Value::Null => reading.warnings.push(format!("`{}` is empty", reading.name())),
         Value::Map(entries) => {
-            let is_flat = |entry: &&Entry| legacy::is_flat(&entry.key);
-            let (flat, nested): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(is_flat);
-            if !flat.is_empty() {
+            if entries.iter().any(|entry| legacy::is_flat(&entry.key)) {
                 reading.is_foreign();
             }
-            nested.into_iter().chain(flat).try_for_each(|entry| section(&mut reading, &mut file, "", entry))?;
+            // A key wins over another name of it, wherever it is in the file.
+            let (last, first): (Vec<&Entry>, Vec<&Entry>) =
+                entries.iter().partition(|entry| legacy::is_flat(&entry.key) || legacy::has_alias(&entry.key));
+            first.into_iter().chain(last).try_for_each(|entry| section(&mut reading, &mut file, "", entry))?;
         }
         other => {
             let message = format!("the file must be a mapping of sections, found {}", other.kind());
@@ -153,11 +154,12 @@ fn section(reading: &mut Reading<'_>, file: &mut FileLayer, prefix: &str, entry:
     Ok(())
 }
 
-/// What can stand in a section.
+/// The names that are allowed in a section.
 fn siblings(prefix: &str) -> impl Iterator<Item = &'static str> {
     let inside = Layer::KEYS.iter().filter_map(move |key| key.path.strip_prefix(prefix));
     let own = prefix.is_empty().then_some(adapter::SECTION);
-    inside.map(|rest| rest.split('.').next().unwrap_or(rest)).chain(own)
+    let aliases = legacy::ALIASES.iter().filter_map(move |(alias, _)| alias.strip_prefix(prefix));
+    inside.map(|rest| rest.split('.').next().unwrap_or(rest)).chain(own).chain(aliases)
 }
 
 #[cfg(test)]

@@ -83,6 +83,11 @@ pub(crate) fn is_flat(path: &str) -> bool {
     RENAMED.iter().any(|(old, _)| *old == path)
 }
 
+/// True for keys that have another name.
+pub(crate) fn has_alias(path: &str) -> bool {
+    ALIASES.iter().any(|(_, key)| *key == path)
+}
+
 /// The key that another name of it means.
 pub(crate) fn renamed(path: &str) -> Option<&'static str> {
     RENAMED.iter().chain(ALIASES).find(|(old, _)| *old == path).map(|(_, new)| *new)

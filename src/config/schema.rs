@@ -20,7 +20,8 @@ pub fn schema() -> Json {
         "additionalProperties": adapter,
     });
     for (alias, key) in ALIASES {
-        let means = json!({"description": format!("The same as `{key}`."), "$ref": format!("#/properties/{key}")});
+        let mut means = sections["properties"][*key].clone();
+        means["description"] = json!(format!("The same as `{key}`."));
         let place = alias.split('.').fold(&mut sections, |place, name| &mut place["properties"][name]);
         *place = means;
     }

@@ -69,7 +69,7 @@ settings! {
     "cli.tools" tools: Vec<String> = Vec::new();
     /// Give the agent a terminal instead of pipes.
     "cli.pty" pty: bool = false;
-    /// `autonomous`, or `interactive`: you work in the agent's own program in your terminal.
+    /// Mode: `autonomous`, or `interactive`: you work in the agent's own program in your terminal.
     "cli.default_mode" mode: RunMode = RunMode::Autonomous;
     /// Interactive mode: end the iteration after this many seconds without output; 0 waits until the agent exits.
     "cli.idle_timeout_secs" interactive_idle: Duration = Duration::from_secs(30);
@@ -123,7 +123,7 @@ settings! {
     "completion.match" completion_match: Match = Match::LastLine;
     /// Format of the agent's output: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
     "transcript" transcript: Choice = Choice::Auto;
-    /// `always`, or `ask` before code of the repository runs for the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Also read from your own `~/.config/ralph/ralph.yml`, which a repository cannot change.
+    /// Whether code of the repository may run: `always`, or `ask` before it runs for the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Also read from your own `~/.config/ralph/ralph.yml`, which a repository cannot change.
     "trust" trust: Trust = Trust::Always;
     /// Maximum time for one iteration; 0: no limit. `adapters.NAME.timeout` overrides it.
     "limits.timeout" timeout: Duration = Duration::from_secs(3600);

@@ -25,6 +25,8 @@ pub enum Tools {
     Blocks,
     /// As `system/task_progress`, for readers that want text only.
     Progress,
+    /// As messages: the command and what it printed.
+    Text,
 }
 
 /// The longest message and tool output that is held: a longer message goes on in the next one, of an output the rest is
@@ -40,7 +42,7 @@ const CUT: &str = "\n… (the rest is left out)";
 /// Writes one stream.
 #[derive(Debug)]
 pub struct Claude {
-    form: Form,
+    pub(crate) form: Form,
     session: Option<String>,
     model: Option<String>,
     version: Option<String>,
@@ -328,6 +330,10 @@ impl Claude {
 
     fn tool_start(&mut self, id: &str, name: &str, input: Option<&Object>, parent: Option<&str>, out: &mut Vec<u8>) {
         self.outputs.insert(id.to_owned(), String::new());
+        if self.form.tools == Tools::Text {
+            self.message(Tag::Ai, parent, &format!("$ {name}{}\n", input.map_or_else(String::new, described)), out);
+            return;
+        }
         if self.form.tools == Tools::Progress {
             self.progress("task_started", &format!("{name}{}", input.map_or_else(String::new, described)), out);
             return;
@@ -354,6 +360,12 @@ impl Claude {
         out: &mut Vec<u8>,
     ) {
         let output = self.outputs.remove(id).unwrap_or_default();
+        if self.form.tools == Tools::Text {
+            if !output.is_empty() {
+                self.message(Tag::Ai, parent, &output, out);
+            }
+            return;
+        }
         if self.form.tools == Tools::Progress {
             if status == Status::Fail {
                 self.progress("task_progress", &format!("failed: {}", first_line(&output)), out);
