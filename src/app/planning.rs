@@ -334,6 +334,10 @@ pub(crate) fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
 
 /// What the flags say.
 pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
+    if let (Some(agent), Some(_)) = (args.agent.as_deref().filter(|agent| *agent != "custom"), &args.agent_cmd) {
+        return Err(UserError::usage(format!("`--agent {agent}` and `--agent-cmd` name two agents"))
+            .hint("give one of them; `--agent custom --agent-cmd COMMAND` is the same as `--agent-cmd COMMAND`"));
+    }
     let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
     let wrapper = || Setting::new(plugin::wrapper::NAME.to_owned(), Origin::Flag("--claude-command"));
     let agent = agent.or_else(|| args.claude_command.is_some().then(wrapper));
@@ -455,7 +459,8 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
             _ => Ok(Source::File(path.clone())),
         };
     }
-    let usual = [workspace.join("PROMPT.md"), workspace.join(".ralph").join("PROMPT.md")];
+    // The last one is where ralph_py keeps it.
+    let usual = ["PROMPT.md", ".ralph/PROMPT.md", "scripts/ralph/prompt.md"].map(|name| workspace.join(name));
     if let Some(path) = usual.into_iter().find(|path| path.exists()) {
         user_file::inside(workspace, &path).map_err(|error| {
             UserError::usage(format!("cannot use `{}`: {}", path.display(), io_reason(&error)))

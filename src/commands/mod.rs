@@ -10,6 +10,7 @@ pub(crate) mod diff;
 mod doctor;
 mod dry_run;
 mod export;
+mod foreign_flags;
 mod hats;
 mod help;
 mod init;
@@ -38,7 +39,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::app::resume;
 use crate::cli::{Cli, Command};
-use crate::error::UserError;
+use crate::error::{UserError, exit_code};
 use crate::ui::out;
 
 /// Reads the command line. Its errors quote arguments, which may be names of files.
@@ -54,6 +55,12 @@ pub fn command_line() -> Result<Cli, ExitCode> {
     // What the help shows may depend on the directory; a command that runs something does not pay for that.
     let command = if words.iter().any(asks_for_help) { help::command() } else { Cli::command() };
     command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
+        if let Some(hint) = foreign_flags::hint(&error) {
+            let first = error.to_string();
+            let first = first.lines().next().unwrap_or_default();
+            out::tell(format_args!("{first}\nhint: {hint}; see docs/coming-from.md"));
+            return ExitCode::from(exit_code::USAGE);
+        }
         if std::env::args_os().all(|word| out::is_clean(&word.to_string_lossy())) {
             error.exit();
         }
