@@ -436,12 +436,27 @@ fn an_agent_can_publish_with_a_command_and_hears_of_strange_topics() {
 }
 
 #[test]
+fn a_completion_event_is_a_claim_like_the_marker() {
+    const PUBLISHES: &str =
+        "hats:\n  builder: {triggers: [task.start], publishes: [LOOP_COMPLETE], instructions: Build.}\n";
+    let says_it = says("All of it is built.\n<event topic=\"LOOP_COMPLETE\">done</event>\nBye.");
+    let ran = Test::new().file("ralph.yml", PUBLISHES).agent(Script::new().iteration(says_it)).run().complete();
+    assert_eq!(ran.facts("run_end")[0]["iterations"], 1);
+    // By command, without hats, and subject to the same checks.
+    let agent = format!("{} emit LOOP_COMPLETE; echo Working; touch done$RALPH_ITERATION", env!("CARGO_BIN_EXE_ralph"));
+    let ran = Test::new().command(&agent).args(&["--verify", "test -e done2"]).run().complete();
+    assert_eq!(ran.facts("run_end")[0]["iterations"], 2, "the first claim was rejected");
+    let graph = Test::new().file("ralph.yml", PUBLISHES).tool().arg("hats").output().unwrap();
+    assert!(graph.status.success(), "{graph:?}");
+}
+
+#[test]
 fn the_graph_of_hats_is_drawn_and_checked() {
     let test = Test::new().file("ralph.yml", HATS);
     let output = test.tool().arg("hats").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("publishes  build.task -> builder"), "{text}");
-    assert!(text.contains("problem: nobody hears `review.done`, which `reviewer` publishes"), "{text}");
+    assert!(text.contains("problem: no hat is triggered by `review.done`, which `reviewer` publishes"), "{text}");
     assert_eq!(output.status.code(), Some(1));
     let mermaid = test.tool().args(["hats", "--format", "mermaid"]).output().unwrap();
     assert!(String::from_utf8(mermaid.stdout).unwrap().contains("planner -->|build.task| builder"));

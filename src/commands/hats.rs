@@ -1,4 +1,4 @@
-//! `ralph hats`: who hears what, drawn and checked.
+//! `ralph hats`: which event triggers which hat, as a graph, checked.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,19 +9,22 @@ use crate::cli::{self, Graph};
 use crate::config;
 use crate::error::{UserError, exit_code};
 use crate::run::hats::{Hat, Hats};
+use crate::signals::promise::Rule;
 use crate::signals::topics::fits;
 use crate::ui::out;
 
-/// Draws the graph and names what is wrong with it. Exit code 1 when something is.
+/// Draws the graph and lists its problems. Exit code 1 if there are any.
 pub(crate) fn run(args: &cli::Hats) -> Result<u8, UserError> {
     let file = config::nearest_file(args.config.clone(), &working_directory()?)?;
     warn(&file.warnings);
     let settings = file.layer.settle();
     let hats = Hats { hats: settings.hats.value.hats, starting_event: settings.starting_event.value };
     if hats.hats.is_empty() {
-        return Err(UserError::usage("there are no hats").hint("describe them under `hats:` in `ralph.yml`"));
+        return Err(UserError::usage("no hats are configured").hint("add them under `hats:` in `ralph.yml`"));
     }
-    let problems = problems(&hats);
+    let promise = settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str());
+    let rule = Rule::new(promise, settings.completion_match.value);
+    let problems = problems(&hats, &rule);
     let mut text = match args.format {
         Graph::Text => drawn(&hats),
         Graph::Mermaid => mermaid(&hats),
@@ -42,7 +45,7 @@ fn drawn(hats: &Hats) -> String {
         if !hat.description.is_empty() {
             let _ = writeln!(text, "  {}", hat.description.trim());
         }
-        let _ = writeln!(text, "  hears      {}", hat.triggers.join(", "));
+        let _ = writeln!(text, "  triggers   {}", hat.triggers.join(", "));
         for topic in &hat.publishes {
             let _ = writeln!(text, "  publishes  {topic} -> {}", names(&heard(hats, topic)));
         }
@@ -78,13 +81,13 @@ fn node(id: &str) -> String {
 
 fn names(hats: &[&Hat]) -> String {
     if hats.is_empty() {
-        "nobody".to_owned()
+        "no hat".to_owned()
     } else {
         hats.iter().map(|hat| hat.id.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Who may hear a topic that may be a pattern.
+/// The hats that a topic, which may be a pattern, may trigger.
 fn heard<'a>(hats: &'a Hats, topic: &str) -> Vec<&'a Hat> {
     if !topic.contains('*') {
         return hats.hearers(topic);
@@ -94,12 +97,12 @@ fn heard<'a>(hats: &'a Hats, topic: &str) -> Vec<&'a Hat> {
 }
 
 /// Hats that nothing calls, topics that nobody hears, and circles that nothing leaves.
-fn problems(hats: &Hats) -> Vec<String> {
+fn problems(hats: &Hats, rule: &Rule) -> Vec<String> {
     let mut problems = Vec::new();
     let mut reached: BTreeSet<&str> = BTreeSet::new();
     let mut next: Vec<&Hat> = hats.hearers(hats.start());
     if next.is_empty() {
-        problems.push(format!("nobody hears the starting event `{}`", hats.start()));
+        problems.push(format!("no hat is triggered by the starting event `{}`", hats.start()));
     }
     while let Some(hat) = next.pop() {
         if reached.insert(&hat.id) {
@@ -110,8 +113,9 @@ fn problems(hats: &Hats) -> Vec<String> {
     let unreached = hats.hats.iter().filter(|hat| !reached.contains(hat.id.as_str()));
     problems.extend(unreached.map(|hat| format!("nothing calls the hat `{}`", hat.id)));
     for hat in &hats.hats {
-        let unheard = hat.publishes.iter().filter(|topic| heard(hats, topic).is_empty());
-        problems.extend(unheard.map(|topic| format!("nobody hears `{topic}`, which `{}` publishes", hat.id)));
+        let unheard =
+            hat.publishes.iter().filter(|topic| heard(hats, topic).is_empty() && !rule.is_completion_event(topic));
+        problems.extend(unheard.map(|topic| format!("no hat is triggered by `{topic}`, which `{}` publishes", hat.id)));
         if let Some(topic) = &hat.default_publishes
             && !hat.publishes.iter().any(|known| fits(known, topic))
         {

@@ -187,6 +187,12 @@ impl Looping<'_> {
             events.push(Topic { topic, payload: String::new() });
         }
         for event in &events {
+            if self.plan.rule.is_completion_event(&event.topic)
+                && result.report.failure.is_none()
+                && matches!(result.report.signal, None | Some(Signal::NearMiss { .. }))
+            {
+                result.report.signal = Some(Signal::Complete { marker: event.topic.clone() });
+            }
             result.receipt.published.push(event.topic.clone());
             self.publish(recorder, number, by, from, event)?;
         }
@@ -212,7 +218,7 @@ impl Looping<'_> {
         event: &Topic,
     ) -> Result<(), UserError> {
         let delivery = self.memory.board.publish(&self.plan.hats, hat, event);
-        if hat.is_some() {
+        if hat.is_some() && !self.plan.rule.is_completion_event(&event.topic) {
             self.memory.remarks.extend(delivery.remark);
         }
         let (event, by) = (event.clone(), by.to_owned());

@@ -73,6 +73,11 @@ impl Rule {
         self
     }
 
+    /// True for an event that claims completion: its topic is a completion marker.
+    pub(crate) fn is_completion_event(&self, topic: &str) -> bool {
+        self.completion.iter().any(|marker| marker == topic)
+    }
+
     /// The marker to tell an agent about.
     pub(crate) fn told(&self) -> &str {
         &self.told
