@@ -248,6 +248,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LIMITS)]
     pub max_tokens: Option<u64>,
 
+    /// Do not estimate costs from the list prices that ralph ships.
+    #[arg(long, help_heading = LIMITS)]
+    pub no_prices: bool,
+
     /// Stop after this many iterations in a row without a change; 0 turns it off [default: 10].
     #[arg(long, value_name = "N", alias = "no-progress", help_heading = LIMITS)]
     pub max_stalled: Option<u32>,

@@ -9,6 +9,7 @@ use clap::Parser as _;
 
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
 use crate::app::choose::{Purpose, choose};
+use crate::app::notify::notify;
 use crate::app::repository;
 use crate::cli::{Cli, Command, Run};
 use crate::config::{
@@ -18,11 +19,10 @@ use crate::config::{
 use crate::error::{UserError, io_reason};
 use crate::plugin::{self, Chosen, Loaded};
 use crate::process::{self, Clocks};
+use crate::run::budget::Prices;
 use crate::run::decide::Policy;
 use crate::run::hats::Hats;
 use crate::run::mode::Mode;
-use crate::run::notify::Notify;
-use crate::run::notify::channels::Channel;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
 use crate::run::{Filter, Keys, LeftBehind, Plan, Room, Screen, Worker, sessions, start_error};
@@ -166,7 +166,7 @@ pub(crate) fn plan_from(
             SessionChoice::ResumeUntil(percent) => resuming(&settings, Some(percent)),
         },
         hats: Hats { hats: settings.hats.value.hats.clone(), starting_event: settings.starting_event.value.clone() },
-        pricing: settings.pricing.value.clone(),
+        prices: prices(&settings)?,
         notify: notify(&settings),
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
@@ -207,32 +207,13 @@ fn clocks(settings: &Settings) -> Clocks {
     }
 }
 
-fn channels(settings: &Settings) -> Vec<Channel> {
-    let text = |setting: &Setting<Option<OneLine>>| setting.value.as_ref().map(|line| line.0.trim().to_owned());
-    let webhooks: [(_, fn(String) -> Channel); 3] = [
-        (&settings.notify_webhook, Channel::Webhook),
-        (&settings.notify_slack, Channel::Slack),
-        (&settings.notify_discord, Channel::Discord),
-    ];
-    let mut channels: Vec<Channel> =
-        webhooks.into_iter().filter_map(|(setting, channel)| text(setting).map(channel)).collect();
-    let server = |setting: &Setting<OneLine>| setting.value.0.trim().to_owned();
-    if let Some(topic) = text(&settings.ntfy_topic) {
-        channels.push(Channel::Ntfy { server: server(&settings.ntfy_server), topic });
+fn prices(settings: &Settings) -> Result<Prices, UserError> {
+    let own = settings.pricing.value.clone();
+    if !settings.list_prices.value {
+        return Ok(Prices { own, ..Prices::default() });
     }
-    if let (Some(token), Some(chat)) = (text(&settings.telegram_token), text(&settings.telegram_chat)) {
-        channels.push(Channel::Telegram { server: server(&settings.telegram_server), token, chat });
-    }
-    channels
-}
-
-pub(crate) fn notify(settings: &Settings) -> Notify {
-    Notify {
-        on: settings.notify_on.value.clone(),
-        command: settings.notify_command.value.clone().map(|command| command.0),
-        channels: channels(settings),
-        terminal: settings.notify_terminal.value,
-    }
+    let list = config::price_list()?;
+    Ok(Prices { own, listed: list.models, date: list.date })
 }
 
 fn positive(duration: Duration) -> Option<Duration> {
@@ -382,6 +363,7 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
         confirmations: args.confirmations.map(|count| Setting::new(count, flag("--confirmations"))),
         max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
         max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
+        list_prices: args.no_prices.then(|| Setting::new(false, flag("--no-prices"))),
         max_stalled: args.max_stalled.map(|count| Setting::new(OrOff(count), flag("--max-stalled"))),
         session: match (args.session, args.no_continue) {
             (Some(session), _) => Some(Setting::new(session, flag("--session"))),

@@ -1,6 +1,6 @@
 //! `ralph notify --test`: sends one notification, so that a mistake is found before the night.
 
-use crate::app::{planning, repository, working_directory};
+use crate::app::{notify::notify, repository, working_directory};
 use crate::cli::Notify;
 use crate::config;
 use crate::error::{UserError, exit_code};
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &Notify) -> Result<u8, UserError> {
     let settings = config::environment().over(file.layer.clone()).settle();
     repository::consent(&settings, &file, &workspace)?;
     process::protect(process::own_program());
-    let sent = runtime()?.block_on(planning::notify(&settings).test(&workspace));
+    let sent = runtime()?.block_on(notify(&settings).test(&workspace));
     if sent.is_empty() {
         return Err(UserError::usage("no notifications are configured")
             .hint("set `notify.command`, `notify.slack`, `notify.ntfy.topic` or another channel in `ralph.yml`"));

@@ -38,6 +38,7 @@ session: {resume-until: context 60%}
 session_expiry: 1h
 context_window: 200000
 fallback: [amp, demo]
+list_prices: false
 pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
 hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\"}}
 transcript: {command: 'my-filter \"a b\"'}

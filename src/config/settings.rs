@@ -117,6 +117,8 @@ settings! {
     "fallback" fallback: Vec<String> = Vec::new();
     /// Your own prices: model name or prefix to `input`, `output`, `cached` and `cache_write`, in dollars per million tokens.
     "pricing" pricing: Pricing = Pricing::default();
+    /// Estimate costs from the list prices that ralph ships, where the agent reports none.
+    "list_prices" list_prices: bool = true;
     /// Roles selected by events: for each hat `triggers`, `publishes`, `instructions` and more.
     "hats" hats: HatList = HatList::default();
     /// Where in the agent's text a completion marker counts.

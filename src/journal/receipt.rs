@@ -174,6 +174,8 @@ pub enum CostSource {
     Reported,
     /// The user's own price list.
     Computed,
+    /// The list prices that ralph ships.
+    Estimated,
     /// Some of both.
     Mixed,
 }

@@ -1,4 +1,4 @@
-//! What a run has spent: tokens, money, calls. Pure; ralph knows no prices, only what agents and users say.
+//! What a run has spent: tokens, money, calls. Pure.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub(crate) struct Spent {
     pub reported: bool,
     /// Some of the money was computed from the user's prices.
     pub computed: bool,
+    /// Some of the money was estimated from list prices.
+    pub estimated: bool,
 }
 
 impl Spent {
@@ -40,8 +42,9 @@ impl Spent {
             uncounted: u32::from(tokens.is_none()),
             unpriced: u32::from(cost.is_none()),
             iterations: 1,
-            reported: cost.is_some_and(|cost| cost.source != CostSource::Computed),
-            computed: cost.is_some_and(|cost| cost.source != CostSource::Reported),
+            reported: cost.is_some_and(|cost| cost.source == CostSource::Reported),
+            computed: cost.is_some_and(|cost| cost.source == CostSource::Computed),
+            estimated: cost.is_some_and(|cost| cost.source == CostSource::Estimated),
         }
     }
 
@@ -55,16 +58,18 @@ impl Spent {
             iterations: self.iterations + more.iterations,
             reported: self.reported || more.reported,
             computed: self.computed || more.computed,
+            estimated: self.estimated || more.estimated,
         }
     }
 
     /// The money and how it is known; `None` when it is unknown.
     pub(crate) const fn cost(&self) -> Option<Cost> {
-        let source = match (self.reported, self.computed) {
-            (false, false) => return None,
-            (true, false) => CostSource::Reported,
-            (false, true) => CostSource::Computed,
-            (true, true) => CostSource::Mixed,
+        let source = match (self.reported, self.computed, self.estimated) {
+            (false, false, false) => return None,
+            (true, false, false) => CostSource::Reported,
+            (false, true, false) => CostSource::Computed,
+            (false, false, true) => CostSource::Estimated,
+            _ => CostSource::Mixed,
         };
         Some(Cost { usd: self.usd, source })
     }
@@ -123,13 +128,45 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-impl Pricing {
-    /// What this usage cost: as reported, or computed from the list.
-    pub(crate) fn cost(&self, usage: &Usage) -> Option<Cost> {
+/// All prices that are known: the user's own, and below them the shipped ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prices {
+    pub own: Pricing,
+    pub listed: BTreeMap<String, Price>,
+    /// When the listed prices were looked up.
+    pub date: String,
+}
+
+impl Prices {
+    /// What this usage cost: as reported, computed from the user's prices, or estimated from the list. `asked_for` is the
+    /// model that the agent was started with; it counts where the agent does not say which model it used.
+    pub(crate) fn cost(&self, usage: &Usage, asked_for: Option<&str>) -> Option<Cost> {
         if let Some(usd) = usage.cost_usd {
             return Some(Cost { usd, source: CostSource::Reported });
         }
-        let price = self.of(usage.model.as_deref()?)?;
+        let model = usage.model.as_deref().or(asked_for)?;
+        let (price, source) = match self.own.of(model) {
+            Some(price) => (price, CostSource::Computed),
+            None => (self.listed(model)?, CostSource::Estimated),
+        };
+        Some(Cost { usd: price.of(usage)?, source })
+    }
+
+    /// A listed name fits exactly, behind the name of a provider, and before a date or the size of a context.
+    fn listed(&self, model: &str) -> Option<Price> {
+        let model = model.rsplit('/').next().unwrap_or(model);
+        let fits = |name: &str| {
+            let rest = model.strip_prefix(name)?;
+            let is_date = rest.len() >= 9 && rest[1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+            (rest.is_empty() || rest.starts_with('[') || rest.starts_with(['-', '@']) && is_date).then_some(())
+        };
+        self.listed.iter().find(|(name, _)| fits(name).is_some()).map(|(_, price)| *price)
+    }
+}
+
+impl Price {
+    /// What this usage costs at this price; `None` where its tokens are unknown.
+    fn of(&self, usage: &Usage) -> Option<f64> {
         let (prompt, completion) = (usage.prompt_tokens?, usage.completion_tokens?);
         let cached = usage.cached_tokens.unwrap_or(0).min(prompt);
         let written = usage.cache_write_tokens.unwrap_or(0).min(prompt - cached);
@@ -139,13 +176,15 @@ impl Pricing {
             let tokens = tokens as f64;
             tokens * price / 1e6
         };
-        let usd = part(plain, price.input)
-            + part(cached, price.cached.unwrap_or(price.input))
-            + part(written, price.cache_write.unwrap_or(price.input))
-            + part(completion, price.output);
-        Some(Cost { usd, source: CostSource::Computed })
+        let usd = part(plain, self.input)
+            + part(cached, self.cached.unwrap_or(self.input))
+            + part(written, self.cache_write.unwrap_or(self.input))
+            + part(completion, self.output);
+        Some(usd)
     }
+}
 
+impl Pricing {
     fn of(&self, model: &str) -> Option<Price> {
         let known = self.0.iter().filter(|(name, _)| model.starts_with(name.as_str()));
         known.max_by_key(|(name, _)| name.len()).map(|(_, price)| *price)
@@ -196,13 +235,24 @@ mod tests {
             cached_tokens: Some(500_000),
             ..usage(1_000_000, 100_000)
         };
-        let cost = pricing.cost(&of("big-4")).unwrap();
+        let prices =
+            Prices { own: pricing, listed: BTreeMap::from([("gpt-5".to_owned(), price)]), date: String::new() };
+        let cost = prices.cost(&of("big-4"), None).unwrap();
         assert!((cost.usd - (1.0 + 0.1 + 1.0)).abs() < 1e-9, "{cost:?}");
         assert_eq!(cost.source, CostSource::Computed);
-        assert!(pricing.cost(&of("big-mini-2")).unwrap().usd.abs() < 1e-9, "the longest name counts");
-        assert_eq!(pricing.cost(&of("other")), None);
+        assert!(prices.cost(&of("big-mini-2"), None).unwrap().usd.abs() < 1e-9, "the longest name counts");
+        assert_eq!(prices.cost(&of("other"), None), None);
         let reported = Usage { cost_usd: Some(0.5), ..of("big-4") };
-        assert_eq!(pricing.cost(&reported), Some(Cost { usd: 0.5, source: CostSource::Reported }));
+        assert_eq!(prices.cost(&reported, None), Some(Cost { usd: 0.5, source: CostSource::Reported }));
+        let estimated = |model: &str| prices.cost(&of(model), None).map(|cost| cost.source);
+        for model in ["gpt-5", "openai/gpt-5", "gpt-5-2026-01-31", "gpt-5[1m]"] {
+            assert_eq!(estimated(model), Some(CostSource::Estimated), "{model}");
+        }
+        for model in ["gpt-5-mini", "gpt-5.5", "gpt-50"] {
+            assert_eq!(estimated(model), None, "another model: {model}");
+        }
+        let unnamed = Usage { model: None, ..of("") };
+        assert_eq!(prices.cost(&unnamed, Some("gpt-5")).unwrap().source, CostSource::Estimated);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::event::{FailureClass, Topic};
 use crate::git::{By, Change, Effort};
 use crate::journal::receipt::MOST_FILES;
 use crate::journal::store::WHOLE_DIFF;
-use crate::journal::{Fact, Receipt};
+use crate::journal::{CostSource, Fact, Receipt};
 use crate::plural::plural;
 use crate::signals::{Signal, task_list};
 use crate::user_file;
@@ -327,16 +327,25 @@ impl Looping<'_> {
     /// Counts tokens and money, and says what cannot be seen.
     pub(super) fn spend(&mut self, result: &mut IterationResult, recorder: &mut Recorder) -> Result<(), UserError> {
         let Receipt { usage, .. } = &result.receipt;
-        let cost = self.plan.pricing.cost(usage);
+        let worker = self.plan.workers.iter().find(|worker| worker.agent.id() == result.receipt.agent);
+        let asked_for = worker.and_then(|worker| worker.agent.options.model.as_deref());
+        let cost = self.plan.prices.cost(usage, asked_for);
         result.report.spent = Spent::of(usage, cost);
         self.memory.usage.add(usage);
         let limited = self.plan.policy.max_cost_usd.is_some() && cost.is_none() && result.report.failure.is_none();
         if limited && !std::mem::replace(&mut self.memory.noticed_unpriced, true) {
             let model = usage.model.as_deref().map_or_else(String::new, |model| format!(" for model `{model}`"));
             let message = format!(
-                "`{}` reports no cost, and `pricing:` has none{model}: `max_cost_usd` cannot be watched over",
+                "`{}` reports no cost, and no price is known{model}: the cost limit has no effect; add the price under `pricing:` in `ralph.yml`",
                 result.receipt.agent
             );
+            recorder.fact(Fact::Notice { message })?;
+        }
+        if cost.is_some_and(|cost| cost.source == CostSource::Estimated)
+            && !std::mem::replace(&mut self.memory.noticed_estimate, true)
+        {
+            let message =
+                format!("cost estimated from list prices of {}; `--no-prices` turns it off", self.plan.prices.date);
             recorder.fact(Fact::Notice { message })?;
         }
         result.receipt.cost = cost;

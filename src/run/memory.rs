@@ -56,6 +56,9 @@ pub(crate) struct Memory {
     pub noticed_unmeasured: bool,
     /// A notice said that the cost is unknown.
     pub noticed_unpriced: bool,
+    /// That costs are estimated was said.
+    #[serde(default)]
+    pub noticed_estimate: bool,
 }
 
 impl Memory {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::budget::Pricing;
+use super::budget::Prices;
 use super::decide::Policy;
 use super::hats::Hats;
 use super::notify::Notify;
@@ -57,7 +57,7 @@ pub(crate) struct Plan {
     /// Roles, when there are any.
     pub hats: Hats,
     /// The user's own prices.
-    pub pricing: Pricing,
+    pub prices: Prices,
     /// Orders that were given before the run starts or resumes.
     pub orders: Vec<Order>,
     /// Loads agents that are plug-ins.
