@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser as _;
 
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
-use crate::app::choose::{Purpose, choose};
+use crate::app::choose::{Purpose, catalog, choose, settle};
 use crate::app::repository;
 use crate::cli::{Cli, Command, Run};
 use crate::config::{
@@ -49,13 +49,42 @@ pub(crate) struct Planned {
 /// Puts everything together; the agent is not started yet.
 pub(crate) fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Run };
+    if let Some(name) = mode
+        && let Some(path) = of_script(name, args, &file, &workspace)?
+    {
+        let layers = flags(args)?.over(iterations(name, &path, args)?).over(config::environment());
+        return plan_from(layers, file, workspace, Task::Known(Source::File(path)), purpose);
+    }
     let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
     let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
     let layers = flags(args)?.over(config::environment()).over(of_mode.layer);
     let file = FileLayer { warnings: [file.warnings, of_mode.warnings].concat(), ..file };
     let task = mode.map_or(Task::Asked(args), |mode| Task::Mode(Box::new(mode), args));
-    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Run };
     plan_from(layers, file, workspace, task, purpose)
+}
+
+/// The prompt that the loop of an agent script has for a mode.
+fn of_script(name: &str, args: &Run, file: &FileLayer, workspace: &Path) -> Result<Option<PathBuf>, UserError> {
+    if args.prompt_file.is_some() {
+        return Ok(None);
+    }
+    let settings = settle(flags(args)?.over(config::environment()).over(file.layer.clone()), file, workspace)?;
+    plugin::settings::prompt_of_mode(name, &settings, &catalog(workspace, file)?, workspace)
+}
+
+/// `ralph build 20`: in the project of an agent script the only word is the number of iterations.
+fn iterations(name: &str, prompt: &Path, args: &Run) -> Result<Layer, UserError> {
+    let count = match args.words.as_slice() {
+        [] => return Ok(Layer::default()),
+        [only] => only.parse().ok().filter(|&count| count > 0),
+        _ => None,
+    };
+    match count {
+        Some(count) => Ok(Layer { max_iterations: Some(Setting::new(count, Origin::Flag("N"))), ..Layer::default() }),
+        None => Err(UserError::usage(format!("`ralph {name}` takes no goal here: `{}` is the prompt", prompt.display()))
+            .hint(format!("give the most iterations, as in `ralph {name} 20`, or nothing"))),
+    }
 }
 
 /// What the run is about.
@@ -76,18 +105,14 @@ pub(crate) fn plan_from(
     task: Task<'_>,
     purpose: Purpose,
 ) -> Result<Planned, UserError> {
-    let said = layers.over(file.layer.clone());
-    let asked = said.clone().settle();
+    let mut settings = settle(layers.over(file.layer.clone()), &file, &workspace)?;
     if purpose == Purpose::Run {
-        repository::consent(&asked, &file, &workspace)?;
+        repository::consent(&settings, &file, &workspace)?;
     }
     let Chosen { agent, source: defined_by, why, notices: told, loaded: plugin } =
-        choose(&asked, &file, &workspace, purpose)?;
+        choose(&settings, &file, &workspace, purpose)?;
     let mut loaded: BTreeMap<String, Loaded> =
         plugin.map(|plugin| (agent.id().to_owned(), plugin)).into_iter().collect();
-    // What the configuration of another loop says comes after the user's own words.
-    let mut settings =
-        said.over(plugin::settings::layer(&agent, &workspace)?).over(plugin::wrapper::layer(&agent)).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
@@ -106,6 +131,7 @@ pub(crate) fn plan_from(
     }
     process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
+    notices.extend(plugin::other_loops::notice(&workspace));
     let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
     let common = settings.clone();
@@ -241,7 +267,7 @@ fn mode_prompt(
     workspace: &Path,
 ) -> Result<Source, UserError> {
     let given = !args.words.is_empty() || args.prompt_file.is_some();
-    let goal = if given || mode.name == "plan" {
+    let goal = if given || (mode.name == "plan" && mode.asks_for_goal()) {
         Some(Box::new(prompt_source(args, settings, agent, workspace)?))
     } else {
         None

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::app::choose::{self, Purpose};
 use crate::app::working_directory;
 use crate::cli::Init;
-use crate::config::{self, FileLayer, Layer};
+use crate::config::{self, FileLayer, Layer, Setting};
 use crate::error::{Kind, UserError, io_reason};
-use crate::plugin::{self, Chosen};
+use crate::plugin;
 use crate::process;
 use crate::ui::out;
 
@@ -70,25 +70,19 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
 
 /// The same from the configuration of another loop, with what it says about the run.
 fn taken_over(workspace: &Path) -> Result<(String, String, String, Layer), UserError> {
-    process::protect(process::own_program());
-    let chosen = choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace, Purpose::Look);
-    let chosen =
-        chosen.ok().filter(|chosen| chosen.agent.plugin.is_some() || chosen.agent.id() == plugin::wrapper::NAME);
-    let Some(Chosen { agent, why, .. }) = chosen else {
+    let catalog = choose::catalog(workspace, &FileLayer::default())?;
+    let mut taken = plugin::settings::layer(&Layer::default().settle(), &catalog, workspace)?;
+    let Some(Setting { value: agent, origin }) = taken.agent.take() else {
         return Err(UserError::usage(
             "there is nothing to take over here: no other loop's configuration names an agent",
         )
         .hint("`PLATFORM_DRIVER` in `.ralphrc`, `AGENT` in `config` and `claude_command` in `.ralphex/config` do"));
     };
-    let mut taken = plugin::settings::layer(&agent, workspace)?.over(plugin::wrapper::taken_over(workspace));
     // What the contract says by itself goes on holding without being written down.
     taken.keep_from_files();
-    let (name, what) = match &agent.plugin {
-        Some(file) => (format!("{}:{}", file.contract.word(), agent.id()), file.contract.word()),
-        None => (plugin::wrapper::NAME.to_owned(), "command that speaks Claude"),
-    };
-    let told = format!("the agent is the {what} `{}`, {why}", agent.id());
-    Ok((name, why, told, taken))
+    let why = format!("asked for by {origin}");
+    let told = format!("the agent is `{agent}`, {why}");
+    Ok((agent, why, told, taken))
 }
 
 /// A file that is whole or not there: a torn one would stop every run.

@@ -8,6 +8,8 @@ pub(crate) mod bash;
 pub(crate) mod conformance;
 pub(crate) mod driver;
 pub(crate) mod files;
+mod loop_config;
+pub(crate) mod other_loops;
 pub mod script;
 pub(crate) mod settings;
 pub(crate) mod wrapper;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::app::choose::Purpose;
+use crate::app::choose::{Purpose, settle};
 use crate::app::working_directory;
 use crate::cli::Doctor;
 use crate::config;
@@ -98,7 +98,7 @@ impl Part {
 pub(crate) fn run(args: &Doctor) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let settings = config::environment().over(file.layer.clone()).settle();
+    let settings = settle(config::environment().over(file.layer.clone()), &file, &workspace)?;
     process::protect(process::own_program());
     let purpose = if args.plugins { Purpose::Run } else { Purpose::Look };
     let found = agents::look(args.agent.as_deref(), &settings, &file, &workspace, purpose)?;
