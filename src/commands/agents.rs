@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::plugins::{self, Plugin};
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
-use crate::app::choose::{Purpose, catalog, choose, options, passed_over, question, still_waiting};
+use crate::app::choose::{Purpose, catalog, choose, options, passed_over, question, settle, still_waiting};
 use crate::app::repository::NOT_EXAMINED;
 use crate::app::warn;
 use crate::app::working_directory;
 use crate::cli::{Agents, AgentsAction, Show};
-use crate::config::{self, FileLayer, Layer, Setting, Settings};
+use crate::config::{self, FileLayer, Layer, Origin, Setting};
 use crate::error::UserError;
+use crate::plugin::{self, Chosen};
 use crate::process;
 use crate::process::runtime;
 use crate::ui::out;
@@ -182,11 +183,18 @@ AUTH: whether a login was seen; unknown: none was, but it can also be in a keyri
 ";
 
 fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> Result<String, UserError> {
-    let settings: Settings = Layer::default().over(file.layer.clone()).settle();
-    let (agent, found, source) = if args.name == "custom" {
-        let agent = choose(&as_custom(settings), file, workspace, Purpose::Look)?.agent;
+    let named = Setting::new(args.name.clone(), Origin::Flag("NAME"));
+    let said = Layer { agent: Some(named), ..Layer::default() }.over(file.layer.clone());
+    let settings = settle(said, file, workspace)?;
+    if let Some(found) = plugin::settings::find(&settings, catalog, workspace)? {
+        return plugins::show(args, &found, &settings, file, workspace);
+    }
+    let is_command = ["custom", plugin::wrapper::NAME].contains(&args.name.as_str());
+    let (agent, found, source) = if is_command || plugin::settings::stands_in(&settings, workspace) {
+        let Chosen { agent, why, .. } = choose(&settings, file, workspace, Purpose::Look)?;
         let found = process::check(&agent.invocation(&Turn::new("", workspace))?);
-        (agent, found, "`cli.command` in the configuration".to_owned())
+        let source = if args.name == "custom" { "`cli.command` in the configuration".to_owned() } else { why };
+        (agent, found, source)
     } else {
         let entry = catalog.find(&args.name)?;
         let adapter = file.adapter(&entry.definition.id);
@@ -215,11 +223,6 @@ fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> R
         return Ok(pretty(&whole));
     }
     Ok(page(definition, &source, path, &commands))
-}
-
-/// The same settings, asking for the custom agent.
-fn as_custom(settings: Settings) -> Settings {
-    Settings { agent: Setting::new("custom".to_owned(), settings.command.origin.clone()), ..settings }
 }
 
 fn page(definition: &Definition, source: &str, path: Option<PathBuf>, commands: &[(&str, String)]) -> String {

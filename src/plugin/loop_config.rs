@@ -85,7 +85,8 @@ pub(crate) fn named(workspace: &Path) -> Result<Option<(Contract, String, Origin
     if read.is_some() || !files::list(Contract::Driver, workspace).is_empty() {
         let written = read.as_ref().and_then(|read| Some((read, read.values.find("PLATFORM_DRIVER")?)));
         let environment = environment(&["PLATFORM_DRIVER"]).map(|(name, value)| (value, Origin::Environment(name)));
-        let by_default = || read.is_some().then(|| (DEFAULT_DRIVER.to_owned(), Origin::Contract(Contract::Driver.word())));
+        let by_default =
+            || read.is_some().then(|| (DEFAULT_DRIVER.to_owned(), Origin::Contract(Contract::Driver.word())));
         let driver = written.map(|(read, driver)| (driver.value.clone(), read.origin(driver)));
         if let Some((name, origin)) = driver.or(environment).or_else(by_default) {
             return Ok(Some((Contract::Driver, name, origin)));
@@ -135,7 +136,8 @@ fn driver_layer(read: Option<&Read>, workspace: &Path) -> Layer {
     let allowed = environment(&ALLOWED_TOOLS)
         .map(|(name, value)| Setting::new(tools::split(&value), Origin::Environment(name)))
         .or_else(|| ALLOWED_TOOLS.iter().find_map(|name| read?.setting(name, |text| Some(tools::split(text)))));
-    let prompt = workspace.join(PROMPT).is_file().then(|| Setting::new(Some(PathBuf::from(PROMPT)), by_contract.clone()));
+    let prompt =
+        workspace.join(PROMPT).is_file().then(|| Setting::new(Some(PathBuf::from(PROMPT)), by_contract.clone()));
     Layer {
         timeout: read.and_then(|read| read.setting("CLAUDE_TIMEOUT_MINUTES", minutes)),
         tools: allowed,

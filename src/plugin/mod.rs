@@ -5,6 +5,7 @@
 
 mod attempt;
 pub(crate) mod bash;
+pub(crate) mod by_text;
 pub(crate) mod conformance;
 pub(crate) mod driver;
 pub(crate) mod files;

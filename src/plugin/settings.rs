@@ -58,14 +58,14 @@ pub(crate) fn layer(asked: &Settings, catalog: &Catalog, workspace: &Path) -> Re
     if let Some(found) = find(asked, catalog, workspace)? {
         return loop_config::layer(found.contract(workspace)?, workspace);
     }
-    match stand_in(asked, workspace) {
+    match stands_in(asked, workspace) {
         true => loop_config::layer(Contract::Driver, workspace),
         false => wrapper::layer(asked, workspace),
     }
 }
 
 /// True when the settings mean the default driver of the contract and no file has it.
-fn stand_in(settings: &Settings, workspace: &Path) -> bool {
+pub(crate) fn stands_in(settings: &Settings, workspace: &Path) -> bool {
     let name = settings.agent.value.strip_prefix("driver:");
     name.is_some_and(|name| loop_config::lacks_default_driver(Contract::Driver, name, workspace))
 }
@@ -78,7 +78,7 @@ pub(crate) fn stand_in_for_driver(
     catalog: &Catalog,
     workspace: &Path,
 ) -> Result<Option<Chosen>, UserError> {
-    if !stand_in(settings, workspace) {
+    if !stands_in(settings, workspace) {
         return Ok(None);
     }
     let entry = catalog.find("claude")?;
@@ -169,11 +169,14 @@ pub(crate) fn prompt_of_mode(
     let home = workspace.join(home_of(&found.path));
     let plan = user_file::read_text(&home.join(PLAN), user_file::MOST_BYTES);
     let is_process = plan.as_ref().is_ok_and(|plan| Plan::read(plan).is_process());
-    let names = [format!("{mode}-process.md"), format!("{mode}.md")].into_iter().skip(usize::from(mode != "build" || !is_process));
-    let Some(path) = names.map(|name| home.join("prompts").join(name)).find(|path| path.is_file()) else { return Ok(None) };
-    let text = user_file::read_text_inside(workspace, &path, user_file::MOST_BYTES).map_err(|error| {
-        UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error)))
-    })?;
+    let names = [format!("{mode}-process.md"), format!("{mode}.md")]
+        .into_iter()
+        .skip(usize::from(mode != "build" || !is_process));
+    let Some(path) = names.map(|name| home.join("prompts").join(name)).find(|path| path.is_file()) else {
+        return Ok(None);
+    };
+    let text = user_file::read_text_inside(workspace, &path, user_file::MOST_BYTES)
+        .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
     if text.contains("{{") {
         return Ok(None);
     }
@@ -410,4 +413,3 @@ fn warnings(read: Option<&Read>) -> Vec<String> {
         .flat_map(|read| read.values.warnings.iter().map(|warning| format!("`{}`: {warning}", read.path.display())));
     told.collect()
 }
-

@@ -51,12 +51,15 @@ impl Answer {
             Some("result") | None if document["result"].is_string() => {
                 self.text = word("result").unwrap_or_default();
                 let complete = document["metadata"]["completion_status"] == "complete";
-                self.fields = complete.then(|| StatusBlock { status: Some("COMPLETE".to_owned()), ..StatusBlock::default() });
+                self.fields =
+                    complete.then(|| StatusBlock { status: Some("COMPLETE".to_owned()), ..StatusBlock::default() });
                 let denials = document["permission_denials"].as_array().into_iter().flatten();
-                self.denied = denials.filter_map(|denial| {
-                    let input = denial["tool_input"]["command"].as_str();
-                    Some(denied(denial["tool_name"].as_str()?, input))
-                }).collect();
+                self.denied = denials
+                    .filter_map(|denial| {
+                        let input = denial["tool_input"]["command"].as_str();
+                        Some(denied(denial["tool_name"].as_str()?, input))
+                    })
+                    .collect();
                 true
             }
             None if document["exit_signal"].is_boolean() || document["status"].is_string() => {
@@ -100,7 +103,9 @@ mod tests {
     #[test]
     fn every_shape_of_the_analyser_is_an_answer() {
         let updated = |text: &str| {
-            format!(r#"{{"type":"message.updated","message":{{"role":"assistant","parts":[{{"type":"text","text":"{text}"}}]}}}}"#)
+            format!(
+                r#"{{"type":"message.updated","message":{{"role":"assistant","parts":[{{"type":"text","text":"{text}"}}]}}}}"#
+            )
         };
         for output in [
             format!(r#"{{"result":"{BLOCK}","sessionId":"s"}}"#),

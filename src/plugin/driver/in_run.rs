@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use super::status_file::{self, Status};
 use super::answer::{self, Answer};
+use super::status_file::{self, Status};
 use super::{Driver, context, session_id};
 use crate::agent::{PluginFile, Turn};
 use crate::error::UserError;
@@ -188,7 +188,8 @@ impl DriverInRun {
         }
         if self.filter.is_some() && !result.displayed && result.answered {
             self.filter = None;
-            notices.push("`driver_stream_filter` showed nothing of the answer; ralph shows the output itself".to_owned());
+            notices
+                .push("`driver_stream_filter` showed nothing of the answer; ralph shows the output itself".to_owned());
         }
         let succeeded = result.report.failure.is_none();
         if self.driver.facts.sessions && succeeded {

@@ -25,7 +25,7 @@ const PLAN_COMMAND: &str = "Plan Command:";
 pub(crate) struct ScriptInRun {
     script: Script,
     home: PathBuf,
-    /// What the script's commands and a prompt may use: a closed list.
+    /// What a prompt may use beside the plan: what `config` sets, and what the loop exports.
     exports: Vec<(String, String)>,
     rule: Option<Rule>,
     /// How often a failed iteration is tried again, and how often this one was.
@@ -69,7 +69,8 @@ impl ScriptInRun {
     pub(crate) fn new(script: Script, next: &Upcoming<'_>, file: &PluginFile) -> Self {
         let retries = file.globals.iter().rev().find(|(name, _)| name == "MAX_RETRIES");
         let retries = retries.and_then(|(_, count)| count.parse().ok()).unwrap_or(RETRIES);
-        let (home, exports) = (next.workspace.join(file.home()), file.exports.clone());
+        let home = next.workspace.join(file.home());
+        let exports = file.globals.iter().chain(&file.exports).cloned().collect();
         Self { script, home, exports, rule: None, retries, retried: 0 }
     }
 
@@ -194,7 +195,9 @@ mod tests {
         assert!(matches!(meaning(&anywhere, both), Some(Signal::Complete { .. })));
         let inexact = meaning(&anywhere, "<promise> COMPLETE </promise> <promise>complete</promise>");
         assert!(!matches!(inexact, Some(Signal::Complete { .. })), "{inexact:?}");
-        for response in [early.as_str(), "All done. <promise>COMPLETE</promise>\nBye.", "x\n**<promise>COMPLETE</promise>**\ny"] {
+        for response in
+            [early.as_str(), "All done. <promise>COMPLETE</promise>\nBye.", "x\n**<promise>COMPLETE</promise>**\ny"]
+        {
             assert!(matches!(meaning(&any_line, response), Some(Signal::Complete { .. })), "{}", &response[..40]);
         }
         for response in [

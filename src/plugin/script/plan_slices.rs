@@ -113,9 +113,12 @@ impl<'a> Plan<'a> {
         let section = self.tasks.iter().find(|task| !task.is_complete())?.section;
         let of_section = |task: &Task<'_>| task.section == section && task.status == "planned" && self.is_ready(task);
         let at = self.tasks.iter().position(of_section)?;
-        let neighbours = self.tasks.iter().enumerate().skip(at.saturating_sub(NEIGHBOURS)).take_while(|(index, _)| {
-            *index <= at + NEIGHBOURS
-        });
+        let neighbours = self
+            .tasks
+            .iter()
+            .enumerate()
+            .skip(at.saturating_sub(NEIGHBOURS))
+            .take_while(|(index, _)| *index <= at + NEIGHBOURS);
         let neighbours = neighbours.filter(|(index, _)| *index != at).map(|(_, task)| {
             let lines: Vec<String> = std::iter::once(task.heading.to_owned()).chain(task.facts()).collect();
             lines.join("\n")
@@ -141,7 +144,8 @@ impl<'a> Task<'a> {
 
     /// Its status and its dependencies.
     fn facts(&self) -> impl Iterator<Item = String> {
-        let status = Some(self.status).filter(|status| !status.is_empty()).map(|status| format!("**Status:** {status}"));
+        let status =
+            Some(self.status).filter(|status| !status.is_empty()).map(|status| format!("**Status:** {status}"));
         status.into_iter().chain(Some(self.depends.to_owned()).filter(|line| !line.is_empty()))
     }
 }
@@ -177,7 +181,10 @@ mod tests {
     fn the_slices_are_those_of_the_documents() {
         let plan = Plan::read(PLAN);
         assert!(plan.is_process());
-        assert_eq!(plan.header(), "Plan Type: process\nPlan Command: `ralph plan`\n\n## Notes\nBe exact.\n\n## Phase 1 — Base");
+        assert_eq!(
+            plan.header(),
+            "Plan Type: process\nPlan Command: `ralph plan`\n\n## Notes\nBe exact.\n\n## Phase 1 — Base"
+        );
         assert_eq!(
             plan.overview(),
             "## Notes\n## Phase 1 — Base (1/1 complete)\n## Phase 2 — API\n  14:### Task 2: Users\n  **Status:** planned\n  \
@@ -186,7 +193,10 @@ mod tests {
         );
         let (task, neighbours) = plan.selected().unwrap();
         assert_eq!(task, "### Task 3: Login\nStatus: `planned` soon\n**Depends on:** Task 1\nDo it well.");
-        assert!(neighbours.starts_with("### Task 1 — Tables\n**Status:** complete\n\n### Task 2: Users"), "{neighbours}");
+        assert!(
+            neighbours.starts_with("### Task 1 — Tables\n**Status:** complete\n\n### Task 2: Users"),
+            "{neighbours}"
+        );
         assert!(neighbours.ends_with("### Task 4 — Page\n**Status:** planned"), "{neighbours}");
     }
 

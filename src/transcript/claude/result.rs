@@ -143,7 +143,7 @@ impl Claude {
         }
         for denial in line.permission_denials.0.iter().flatten() {
             turn.meta(Known::Permission {
-input: denial.tool_input["command"].as_str().map(str::to_owned),
+                input: denial.tool_input["command"].as_str().map(str::to_owned),
                 tool: denial.tool_name.clone(),
                 id: denial.tool_use_id.clone(),
                 message: None,
