@@ -150,8 +150,11 @@ pub(super) fn show(
         ("at least", known.minimum.clone().unwrap_or_else(unknown)),
     ];
     rows.extend(said.iter().map(|said| ("note", (*said).to_owned())));
-    let rows: String = rows.into_iter().map(|(name, value)| format!("{name:<11} {value}\n")).collect();
-    Ok(format!("{rows}\nnew:\n  {}\n", line.replace('\n', "\n  ")))
+    let mut page = String::new();
+    for (name, value) in rows {
+        let _ = writeln!(page, "{name:<11} {value}");
+    }
+    Ok(format!("{page}\nnew:\n  {}\n", line.replace('\n', "\n  ")))
 }
 
 /// Writes the skeleton of a driver or a script.

@@ -62,8 +62,8 @@ fn printed(text: &str, function: &str) -> Option<String> {
 
 /// The last plain text that a variable is set to at the beginning of a line.
 fn assigned(text: &str, name: &str) -> Option<String> {
-    let values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    plain(values.last()?)
+    let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    plain(values.next_back()?)
 }
 
 /// One word of a shell without anything that the shell would expand.

@@ -58,9 +58,10 @@ pub(crate) fn layer(asked: &Settings, catalog: &Catalog, workspace: &Path) -> Re
     if let Some(found) = find(asked, catalog, workspace)? {
         return loop_config::layer(found.contract(workspace)?, workspace);
     }
-    match stands_in(asked, workspace) {
-        true => loop_config::layer(Contract::Driver, workspace),
-        false => wrapper::layer(asked, workspace),
+    if stands_in(asked, workspace) {
+        loop_config::layer(Contract::Driver, workspace)
+    } else {
+        wrapper::layer(asked, workspace)
     }
 }
 

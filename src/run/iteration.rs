@@ -164,7 +164,7 @@ impl Iteration<'_> {
         recorder.fact(beginning(process.pid()))?;
         let mut handover = Handover::begin(self.screen, recorder);
         let (mut events, mut observed) = (Vec::new(), Observed::default());
-        let (mut interrupted, mut suspended, mut displayed) = (false, Duration::ZERO, false);
+        let (mut interrupted, mut suspended) = (false, Duration::ZERO);
         let mut ended = None;
         while ended.is_none() || !Filter::is_done(filter.as_ref()) || !Filter::is_done(display.as_ref()) {
             let held_up = Handover::is_full(handover.as_ref());
@@ -189,10 +189,7 @@ impl Iteration<'_> {
             };
             match next {
                 Next::Read(from) => record(recorder, self.number, from, &mut events, &mut observed)?,
-                Next::Filtered(Did::Shown(text)) => {
-                    displayed = true;
-                    recorder.fact(Fact::Display { iteration: self.number, text })?;
-                }
+                Next::Filtered(Did::Shown(text)) => show(recorder, self.number, text, &mut observed)?,
                 Next::Filtered(did) => {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events, &mut observed)?;
@@ -248,12 +245,8 @@ impl Iteration<'_> {
         result.stopped_for_login(refused);
         result.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
         about.complete(&mut result);
-        if display.is_some() && !displayed && !result.heard.last_words.trim().is_empty() {
-            // The display understood nothing of what was said.
-            let text = format!("{}\n", result.heard.last_words.trim_end());
-            recorder.fact(Fact::Display { iteration: self.number, text })?;
-        }
-        Ok(IterationResult { suspended, displayed, ..result })
+        result.displayed = display.is_none() || show_missed(recorder, &observed, &result)?;
+        Ok(IterationResult { suspended, ..result })
     }
 
     fn reading(&self, recorder: &Recorder) -> Reading {
@@ -340,6 +333,21 @@ fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Clean<Event>>) {
         Did::Event(event) => reading.add(event, events),
         Did::Shown(_) | Did::Took => {}
     }
+}
+
+/// Records what a display shows.
+fn show(recorder: &mut Recorder, iteration: u32, text: String, observed: &mut Observed) -> Result<(), UserError> {
+    observed.displayed = true;
+    recorder.fact(Fact::Display { iteration, text })
+}
+
+/// Shows the agent's last words where its display understood nothing of them; true when it did.
+fn show_missed(recorder: &mut Recorder, observed: &Observed, result: &IterationResult) -> Result<bool, UserError> {
+    let words = result.heard.last_words.trim_end();
+    if !observed.displayed && !words.is_empty() {
+        recorder.fact(Fact::Display { iteration: result.receipt.iteration, text: format!("{words}\n") })?;
+    }
+    Ok(observed.displayed)
 }
 
 fn record(
