@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Agents) -> Result<u8, UserError> {
             if args.json {
                 pretty(&Value::Array(rows.iter().map(Row::json).chain(plugins.iter().map(Plugin::json)).collect()))
             } else {
-                table(rows.iter().map(Row::cells).chain(plugins.iter().map(Plugin::cells)))
+                table(rows.iter().map(Row::cells).chain(plugins.iter().map(Plugin::cells))) + &used(&file, &workspace)
             }
         }
     };
@@ -174,6 +174,15 @@ fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     lines.iter().map(line).chain([legend]).collect()
+}
+
+/// Which agent a run here would use, where that is not the one that `auto` takes.
+fn used(file: &FileLayer, workspace: &Path) -> String {
+    match settle(config::environment().over(file.layer.clone()), file, workspace).map(|settings| settings.agent) {
+        Ok(Setting { value, origin }) if value != "auto" => format!("\na run here uses `{value}` (from {origin})\n"),
+        Ok(_) => String::new(),
+        Err(error) => format!("\na run here would fail: {}\n", error.message),
+    }
 }
 
 /// What the short words of the table mean.

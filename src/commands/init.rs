@@ -53,8 +53,13 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
         }
         return Ok((name.clone(), remark, format!("the agent is `{name}`, as you said")));
     }
+    let settings = choose::settle(Layer::default(), &FileLayer::default(), workspace)?;
+    let Setting { value, origin } = &settings.agent;
+    if value != "auto" {
+        return Ok((value.clone(), remark, format!("the agent is `{value}`, asked for by {origin}")));
+    }
     process::protect(process::own_program());
-    match choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace, Purpose::Look) {
+    match choose::choose(&settings, &FileLayer::default(), workspace, Purpose::Look) {
         Ok(chosen) => {
             let id = chosen.agent.id().to_owned();
             let told = format!("the agent is `{id}`, the first that is installed");

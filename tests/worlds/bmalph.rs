@@ -53,6 +53,11 @@ fn without_any_driver_the_built_in_claude_keeps_to_the_allowed_tools() {
         assert_eq!(behind(&ran, "--permission-mode"), ["default"]);
         let argv = ran.argv(1).join(" ");
         assert!(!argv.contains("skip-permissions") && !argv.contains("bypass"), "{argv}");
+        let said = says(&ran.test, &["doctor"]);
+        assert!(said.contains("claude (Claude Code), which is asked for"), "{said}");
+        assert!(said.contains("there is no driver `claude-code`"), "{said}");
+        let shown = says(&ran.test, &["agents", "show", "driver:claude-code"]);
+        assert!(shown.contains("--permission-mode default --allowedTools Read"), "{shown}");
     }
 }
 
@@ -170,6 +175,7 @@ fn the_doctor_examines_what_a_run_would_use() {
     assert!(said.contains("not examined: `ralph doctor --plugins`"), "{said}");
     assert!(said.contains("this is a bmalph project"), "{said}");
     assert!(!trace.exists(), "looking runs nothing");
+    assert!(says(&test, &["agents"]).contains("a run here uses `driver:claude-code` (from .ralph/.ralphrc:4)"));
     let one = says(&test, &["doctor", "driver:codex"]);
     assert!(one.contains("its command `codex` was not found") && !one.contains("claude-code"), "{one}");
     let shown = says(&test, &["agents", "show", "driver:claude-code"]);
@@ -181,6 +187,14 @@ fn the_doctor_examines_what_a_run_would_use() {
     assert!(says(&test, &["doctor", "claude-code"]).contains("it loads; all five required hooks"));
     let shown = says(&test, &["agents", "show", "driver:claude-code"]);
     assert!(shown.contains("--allowedTools Write Read Edit"), "{shown}");
+}
+
+#[test]
+fn a_new_configuration_keeps_the_driver() {
+    let test = with_claude(&result(BLOCK));
+    assert!(says(&test, &["init"]).contains("the agent is `driver:claude-code`, asked for by .ralph/.ralphrc:4"));
+    let ran = test.run().complete();
+    ran.shows("is the driver `.ralph/drivers/claude-code.sh`");
 }
 
 #[test]
