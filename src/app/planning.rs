@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::Parser as _;
 
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
-use crate::app::choose::{Purpose, catalog, choose, settle};
-use crate::app::repository;
+use crate::app::choose::{Purpose, choose, settle};
+use crate::app::{repository, script_modes};
 use crate::cli::{Cli, Command, Run};
 use crate::config::{
     self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting,
@@ -51,9 +51,9 @@ pub(crate) fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result
     let file = config::nearest_file(args.config.clone(), &workspace)?;
     let purpose = if args.dry_run { Purpose::Look } else { Purpose::Run };
     if let Some(name) = mode
-        && let Some(path) = of_script(name, args, &file, &workspace)?
+        && let Some(path) = script_modes::prompt(name, args, &file, &workspace)?
     {
-        let layers = flags(args)?.over(iterations(name, &path, args)?).over(config::environment());
+        let layers = flags(args)?.over(script_modes::iterations(name, &path, args)?).over(config::environment());
         return plan_from(layers, file, workspace, Task::Known(Source::File(path)), purpose);
     }
     let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
@@ -62,31 +62,6 @@ pub(crate) fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result
     let file = FileLayer { warnings: [file.warnings, of_mode.warnings].concat(), ..file };
     let task = mode.map_or(Task::Asked(args), |mode| Task::Mode(Box::new(mode), args));
     plan_from(layers, file, workspace, task, purpose)
-}
-
-/// The prompt that the loop of an agent script has for a mode.
-fn of_script(name: &str, args: &Run, file: &FileLayer, workspace: &Path) -> Result<Option<PathBuf>, UserError> {
-    if args.prompt_file.is_some() {
-        return Ok(None);
-    }
-    let settings = settle(flags(args)?.over(config::environment()).over(file.layer.clone()), file, workspace)?;
-    plugin::settings::prompt_of_mode(name, &settings, &catalog(workspace, file)?, workspace)
-}
-
-/// `ralph build 20`: in the project of an agent script the only word is the number of iterations.
-fn iterations(name: &str, prompt: &Path, args: &Run) -> Result<Layer, UserError> {
-    let count = match args.words.as_slice() {
-        [] => return Ok(Layer::default()),
-        [only] => only.parse().ok().filter(|&count| count > 0),
-        _ => None,
-    };
-    match count {
-        Some(count) => Ok(Layer { max_iterations: Some(Setting::new(count, Origin::Flag("N"))), ..Layer::default() }),
-        None => {
-            Err(UserError::usage(format!("`ralph {name}` takes no goal here: `{}` is the prompt", prompt.display()))
-                .hint(format!("give the most iterations, as in `ralph {name} 20`, or nothing")))
-        }
-    }
 }
 
 /// What the run is about.
@@ -473,9 +448,18 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
     }
     match &agent.definition.own_prompt {
         Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
-        None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
-            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
-            .hint("from a pipe: `… | ralph run -`")),
+        None => {
+            let error = UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
+                .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
+                .hint("from a pipe: `… | ralph run -`");
+            let own =
+                ["plan", "build"].iter().any(|mode| workspace.join(format!(".ralph/prompts/{mode}.md")).is_file());
+            Err(if own {
+                error.hint("this project has prompts of its own: `ralph plan`, `ralph build`")
+            } else {
+                error
+            })
+        }
     }
 }
 

@@ -40,6 +40,11 @@ fn planning_needs_no_goal() {
 }
 
 #[test]
+fn a_bare_run_says_which_modes_have_a_prompt() {
+    with_amp("").run().exits(2).complains("this project has prompts of its own: `ralph plan`, `ralph build`");
+}
+
+#[test]
 fn building_takes_the_number_of_iterations_and_shows_the_plan() {
     with_amp("").mode("build").run().exits(2).complains("there is no plan").complains("ralph plan");
     let test = with_amp(&text("One task done.")).file(".ralph/implementation_plan.md", PLAN).mode("build").prompt("2");

@@ -9,7 +9,7 @@ use crate::signals::promise::{Heard, Rule, Watch};
 use crate::signals::status_block::{self, StatusBlock};
 
 /// A larger output is a stream of events, which a dialect reads.
-pub(super) const LARGEST: u64 = 8 * 1024 * 1024;
+pub(super) const LARGEST: u64 = 2 * 1024 * 1024;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
