@@ -70,7 +70,7 @@ fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpos
         }
         return Ok(chosen);
     }
-    if let Some(chosen) = plugin::settings::stand_in_for_driver(settings, wishes("claude"), &catalog, workspace)? {
+    if let Some(chosen) = plugin::settings::claude_for_driver(settings, wishes("claude"), &catalog, workspace)? {
         return Ok(chosen);
     }
     if let Some(chosen) = plugin::wrapper::choose(settings, wishes(plugin::wrapper::NAME), workspace)? {

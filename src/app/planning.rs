@@ -446,21 +446,14 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
         })?;
         return Ok(Source::File(path));
     }
-    match &agent.definition.own_prompt {
-        Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
-        None => {
-            let error = UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
-                .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
-                .hint("from a pipe: `… | ralph run -`");
-            let own =
-                ["plan", "build"].iter().any(|mode| workspace.join(format!(".ralph/prompts/{mode}.md")).is_file());
-            Err(if own {
-                error.hint("this project has prompts of its own: `ralph plan`, `ralph build`")
-            } else {
-                error
-            })
-        }
+    if let Some(text) = &agent.definition.own_prompt {
+        return Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) });
     }
+    let error = UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
+        .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
+        .hint("from a pipe: `… | ralph run -`");
+    let own = ["plan", "build"].iter().any(|mode| workspace.join(format!(".ralph/prompts/{mode}.md")).is_file());
+    Err(if own { error.hint("this project has prompts of its own: `ralph plan`, `ralph build`") } else { error })
 }
 
 /// A prompt from a pipe or a device that the user named.

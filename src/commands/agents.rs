@@ -199,7 +199,7 @@ fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> R
         return plugins::show(args, &found, &settings, file, workspace);
     }
     let is_command = ["custom", plugin::wrapper::NAME].contains(&args.name.as_str());
-    let (agent, found, source) = if is_command || plugin::settings::stands_in(&settings, workspace) {
+    let (agent, found, source) = if is_command || plugin::settings::lacks_driver_file(&settings, workspace) {
         let Chosen { agent, why, .. } = choose(&settings, file, workspace, Purpose::Look)?;
         let found = process::check(&agent.invocation(&Turn::new("", workspace))?);
         let source = if args.name == "custom" { "`cli.command` in the configuration".to_owned() } else { why };

@@ -46,8 +46,8 @@ impl Found {
     }
 }
 
-/// What holds here below the user's own words: the plug-in that the configuration of another loop names, and what that
-/// configuration says about the run.
+/// The settings below the user's own: the plug-in that the configuration of another loop names, and what that configuration
+/// says about the run.
 pub(crate) fn layer(asked: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Layer, UserError> {
     let unnamed = matches!(asked.agent.origin, Origin::Default) && asked.custom_command().is_none();
     let named = if unnamed { loop_config::named(workspace)? } else { None };
@@ -58,7 +58,7 @@ pub(crate) fn layer(asked: &Settings, catalog: &Catalog, workspace: &Path) -> Re
     if let Some(found) = find(asked, catalog, workspace)? {
         return loop_config::layer(found.contract(workspace)?, workspace);
     }
-    if stands_in(asked, workspace) {
+    if lacks_driver_file(asked, workspace) {
         loop_config::layer(Contract::Driver, workspace)
     } else {
         wrapper::layer(asked, workspace)
@@ -66,20 +66,20 @@ pub(crate) fn layer(asked: &Settings, catalog: &Catalog, workspace: &Path) -> Re
 }
 
 /// True when the settings mean the default driver of the contract and no file has it.
-pub(crate) fn stands_in(settings: &Settings, workspace: &Path) -> bool {
+pub(crate) fn lacks_driver_file(settings: &Settings, workspace: &Path) -> bool {
     let name = settings.agent.value.strip_prefix("driver:");
     name.is_some_and(|name| loop_config::lacks_default_driver(Contract::Driver, name, workspace))
 }
 
 /// The built-in claude in place of the default driver, when no file has that: it gets the tools that `.ralphrc` allows, by
 /// claude's own flag, and no permission beyond them.
-pub(crate) fn stand_in_for_driver(
+pub(crate) fn claude_for_driver(
     settings: &Settings,
     options: Options,
     catalog: &Catalog,
     workspace: &Path,
 ) -> Result<Option<Chosen>, UserError> {
-    if !stands_in(settings, workspace) {
+    if !lacks_driver_file(settings, workspace) {
         return Ok(None);
     }
     let entry = catalog.find("claude")?;
@@ -201,7 +201,7 @@ pub(crate) fn choose(
     let Found { name, path, origin, .. } = found;
     let live = if settings.live.value { Live::Wanted } else { Live::Off };
     let (file, mut notices) = plugin_file(contract, &name, &path, live, settings, workspace)?;
-    // The hooks find the tools in a variable; on the command line they stand by the driver's own word.
+    // The hooks read the tools from a variable and put them on the command line themselves.
     let mut agent = file.clone().agent(&name, Options { tools: Vec::new(), ..options });
     let environment = agent.environment(&Turn::new("", workspace));
     let mut loaded = None;

@@ -190,6 +190,20 @@ fn the_doctor_examines_what_a_run_would_use() {
 }
 
 #[test]
+fn looking_starts_no_program_that_a_driver_names_by_its_path() {
+    let test = with_claude(&result(BLOCK));
+    let bin = test.bin().join("elsewhere");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::copy(test.bin().join("claude"), bin.join("claude")).unwrap();
+    let named = format!("driver_cli_binary() {{ echo \"{}\"; }}", bin.join("claude").display());
+    let test = edit(test, ".ralph/drivers/claude-code.sh", "driver_cli_binary() { echo \"claude\"; }", &named);
+    std::fs::remove_file(test.bin().join("claude")).unwrap();
+    let said = says(&test, &["doctor"]);
+    assert!(said.contains("elsewhere/claude` is `") && said.contains("it needs version 2.0.76 or later"), "{said}");
+    assert!(!test.bin().join("calls").exists(), "it was started: {said}");
+}
+
+#[test]
 fn a_new_configuration_keeps_the_driver() {
     let test = with_claude(&result(BLOCK));
     assert!(says(&test, &["init"]).contains("the agent is `driver:claude-code`, asked for by .ralph/.ralphrc:4"));

@@ -39,9 +39,9 @@ pub(super) fn look(
         return Ok(Found { warnings: catalog.warnings(), parts: plugins, missing: Vec::new() });
     }
     // The built-in agent that does the work of a driver without a file.
-    let stands_in = plugin::settings::stands_in(settings, workspace).then_some("claude");
-    let named = named.map(|name| stands_in.unwrap_or(name));
-    let wanted = named.or(stands_in).unwrap_or(settings.agent.value.as_str());
+    let built_in = plugin::settings::lacks_driver_file(settings, workspace).then_some("claude");
+    let named = named.map(|name| built_in.unwrap_or(name));
+    let wanted = named.or(built_in).unwrap_or(settings.agent.value.as_str());
     let is_command = |name: &str| ["custom", plugin::wrapper::NAME].contains(&name);
     let entries: Vec<&Entry> = match named {
         Some(name) if !is_command(name) && name != "auto" => vec![catalog.find(name)?],
@@ -89,7 +89,7 @@ pub(super) fn look(
         };
         let flags = shown.iter().find(|(of, _)| of == id).map(|(_, flags)| flags);
         let mut checks = checks(entry, probe, flags);
-        if is_chosen && stands_in.is_some() {
+        if is_chosen && built_in.is_some() {
             let chosen = choose::choose(settings, file, workspace, Purpose::Look).ok();
             let notices = chosen.into_iter().flat_map(|chosen| chosen.notices);
             checks.extend(notices.map(|notice| Check::note("driver", notice)));

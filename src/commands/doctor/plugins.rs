@@ -71,17 +71,17 @@ fn check(point: &Point, path: &Path) -> Check {
     }
 }
 
-/// The version of the command beside the oldest that the plug-in wants. A command that ralph does not know is asked only
-/// where the plug-in itself may run.
+/// The version of the command beside the oldest that the plug-in wants. Only a command that ralph knows is asked, by its
+/// name; any other, and a path that the text gives, only where the plug-in itself may run.
 fn version(known: &Examined, catalog: &Catalog, workspace: &Path, may_run: bool) -> Result<Option<Check>, UserError> {
     let (Some(cli), Some(minimum)) = (&known.cli, &known.minimum) else { return Ok(None) };
     let wanted = format!("it needs version {minimum} or later (`driver_min_version`)");
     let command = Path::new(cli).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let entry = catalog.entries().iter().find(|entry| entry.definition.commands.contains(&command));
     let mut definition = match entry {
-        Some(entry) => entry.definition.clone(),
-        None if may_run => definition::of_command(cli),
-        None => return Ok(Some(Check::fine("version", wanted))),
+        Some(entry) if may_run || !cli.contains('/') => entry.definition.clone(),
+        _ if may_run => definition::of_command(cli),
+        _ => return Ok(Some(Check::fine("version", wanted))),
     };
     definition.commands = vec![cli.clone()];
     definition.version.minimum = Some(minimum.clone());
