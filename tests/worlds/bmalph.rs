@@ -73,6 +73,18 @@ fn the_environment_can_name_the_driver() {
 }
 
 #[test]
+fn a_resumed_run_keeps_its_driver() {
+    let body = "echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; echo $CALLS > moved-$CALLS";
+    let rc = "PLATFORM_DRIVER=codex";
+    let template = "PLATFORM_DRIVER=\"${PLATFORM_DRIVER:-claude-code}\"";
+    let test = edit(world("000-bmalph"), ".ralph/.ralphrc", template, rc).stands_for("codex", body);
+    let ran = test.args(&["-n", "1"]).run();
+    assert_eq!(ran.calls(), 1);
+    let said = says(&ran.test, &["resume", "-n", "2"]);
+    assert_eq!(ran.argv(2)[..3], ["exec", "--json", "--sandbox"], "{said}");
+}
+
+#[test]
 fn completion_is_believed_in_every_shape_of_its_analyser() {
     for line in [
         format!(r#"{{"result":"{BLOCK}","sessionId":"s-1"}}"#),
