@@ -31,7 +31,7 @@ const DEFAULT_DRIVER: &str = "claude-code";
 pub(super) const RETRIES: u32 = 3;
 /// The tools that the agent may use: the public name, and the contract's own.
 pub(super) const ALLOWED_TOOLS: [&str; 2] = ["ALLOWED_TOOLS", "CLAUDE_ALLOWED_TOOLS"];
-/// Whether sessions go on: the public name, and the contract's own.
+/// Whether sessions continue: the public name, and the contract's own.
 pub(super) const CONTINUITY: [&str; 2] = ["SESSION_CONTINUITY", "CLAUDE_USE_CONTINUE"];
 
 fn variable(name: &str) -> Option<String> {

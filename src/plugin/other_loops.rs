@@ -1,11 +1,11 @@
-//! Projects that were set up for another loop, told by the files that its installer leaves.
+//! Projects that were set up for another loop, recognised by the files that its installer leaves.
 
 use std::path::Path;
 
 /// The page for people who come from another loop.
 const PAGE: &str = "docs/coming-from.md";
 
-/// The loops: name and section of the page, and the files that tell one.
+/// The loops: name and section of the page, and the files to recognise one by.
 const LOOPS: &[(&str, &[&str])] = &[
     ("bmalph", &[".ralph/.ralphrc", ".ralphrc", ".ralph/drivers/claude-code.sh"]),
     ("ralph-loop", &[".ralph/config"]),

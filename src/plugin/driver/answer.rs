@@ -44,7 +44,7 @@ impl Answer {
             Some("message.updated" | "message.completed") if document["message"]["role"] == "assistant" => {
                 let parts = document["message"]["parts"].as_array().into_iter().flatten();
                 let parts = parts.filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str());
-                // A message is told again when it has grown.
+                // A message comes again when it has grown.
                 self.text = parts.collect();
                 true
             }

@@ -37,7 +37,7 @@ pub(crate) struct DriverInRun {
     driver: Driver,
     name: String,
     workspace: PathBuf,
-    /// Whether iterations are told about the ones before.
+    /// Whether an iteration learns about the ones before.
     continuity: bool,
     /// Whether sessions go on from one iteration to the next.
     goes_on: bool,
