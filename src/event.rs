@@ -16,6 +16,7 @@ pub use meta::Known;
 pub use meta::Meta;
 pub use meta::TodoItem;
 pub use meta::TodoStatus;
+pub(crate) use meta::denied;
 pub(crate) use wire::SchemaError;
 pub use write::{write_string, write_value};
 

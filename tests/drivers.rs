@@ -422,7 +422,7 @@ fn agents_lists_drivers_with_what_is_wrong() {
     let test = Test::new()
         .fixture("drivers/claude-code.sh", "drivers/claude-code.sh")
         .file("drivers/broken.sh", "driver_name() { echo broken; }")
-        .file(".ralph/agents/odd.sh", "exit 3");
+        .file(".ralph/agents/odd.sh", "agent_extract_response() { :; }\nexit 3");
     let output = test.ralph_agents(&[]);
     let text = String::from_utf8(output.stdout).unwrap();
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();

@@ -289,7 +289,7 @@ fn scripts_work_where_no_jq_is_installed() {
 fn whole_stream_filters_and_pretty_programs_work_too() {
     let extra = r#"
 agent_format_display() { jq --unbuffered -r 'select(.type=="assistant") | "STREAMED " + .message.content[0].text'; }
-agent_extract_response() { jq -r 'select(.type=="assistant") | .message.content[].text' "$1" | sed 's/^/> /'; }
+agent_extract_response() { jq -r 'select(.type=="assistant") | .message.content[].text' "$1" | sed 's/^/  /'; }
 "#;
     let ran = with(extra, &complete()).run().complete();
     assert!(ran.displayed().contains("STREAMED All done."), "{}", ran.displayed());

@@ -34,6 +34,7 @@ pub(crate) use invocation::Way;
 pub use plugin_file::Contract;
 pub use plugin_file::Live;
 pub use plugin_file::PluginFile;
+pub(crate) use plugin_file::home_of;
 pub use question::Answer;
 pub(crate) use question::PATIENCE;
 pub use question::ask;
@@ -73,6 +74,8 @@ pub struct Options {
     pub partial: Partial,
     /// Who it runs as.
     pub user: User,
+    /// The status block of the driver contract counts.
+    pub status_blocks: bool,
 }
 
 /// What a user can put in place of an agent file's words, so that nobody waits for a release.

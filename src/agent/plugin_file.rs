@@ -115,9 +115,14 @@ impl PluginFile {
 
     /// The directory of the loop that the file was written for: the one above `drivers` or `agents`.
     pub(crate) fn home(&self) -> PathBuf {
-        let above = self.path.parent().and_then(Path::parent).filter(|above| !above.as_os_str().is_empty());
-        above.map_or_else(|| PathBuf::from("."), Path::to_owned)
+        home_of(&self.path)
     }
+}
+
+/// The same from the path of the file alone.
+pub(crate) fn home_of(path: &Path) -> PathBuf {
+    let above = path.parent().and_then(Path::parent).filter(|above| !above.as_os_str().is_empty());
+    above.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::agent::{
     User,
 };
 use crate::app::repository::{self, NOT_EXAMINED};
-use crate::config::{Adapter, FileLayer, Origin, PromptMode, Setting, Settings};
+use crate::config::{Adapter, FileLayer, Layer, Origin, PromptMode, Setting, Settings};
 use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::plugin::{self, Chosen};
@@ -32,6 +32,12 @@ pub(crate) enum Purpose {
 pub(crate) fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, UserError> {
     let beside = file.path.as_deref().and_then(Path::parent);
     Catalog::load(workspace, beside, &transcript::names())
+}
+
+/// The settings of a run here: the user's words over what the configuration of another loop says.
+pub(crate) fn settle(said: Layer, file: &FileLayer, workspace: &Path) -> Result<Settings, UserError> {
+    let foreign = plugin::settings::layer(&said.clone().settle(), &catalog(workspace, file)?, workspace)?;
+    Ok(said.over(foreign).settle())
 }
 
 /// The agent that the settings ask for. With `auto` the machine is searched.
@@ -62,6 +68,9 @@ fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpos
         if !may_load {
             chosen.notices.push(NOT_EXAMINED.to_owned());
         }
+        return Ok(chosen);
+    }
+    if let Some(chosen) = plugin::settings::claude_for_driver(settings, wishes("claude"), &catalog, workspace)? {
         return Ok(chosen);
     }
     if let Some(chosen) = plugin::wrapper::choose(settings, wishes(plugin::wrapper::NAME), workspace)? {
@@ -154,6 +163,7 @@ pub(crate) fn options(settings: &Settings, adapter: &Adapter) -> Options {
             _ => Partial::Off,
         },
         user: User::current(),
+        status_blocks: false,
     }
 }
 

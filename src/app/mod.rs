@@ -13,6 +13,7 @@ pub(crate) mod project;
 pub(crate) mod repository;
 pub(crate) mod resume;
 pub(crate) mod saved_plan;
+mod script_modes;
 pub(crate) mod steering;
 pub(crate) mod view;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::Parser as _;
 
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
-use crate::app::choose::{Purpose, choose};
+use crate::app::choose::{Purpose, choose, settle};
 use crate::app::notify::notify;
-use crate::app::repository;
+use crate::app::{repository, script_modes};
 use crate::cli::{Cli, Command, Run};
 use crate::config::{
     self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting,
@@ -50,12 +50,18 @@ pub(crate) struct Planned {
 /// Puts everything together; the agent is not started yet.
 pub(crate) fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
     let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Run };
+    if let Some(name) = mode
+        && let Some(path) = script_modes::prompt(name, args, &file, &workspace)?
+    {
+        let layers = flags(args)?.over(script_modes::iterations(name, &path, args)?).over(config::environment());
+        return plan_from(layers, file, workspace, Task::Known(Source::File(path)), purpose);
+    }
     let mode = mode.map(|name| Mode::load(name, &workspace)).transpose()?;
     let of_mode = mode.as_ref().map(|mode| mode_settings(mode, &workspace)).transpose()?.unwrap_or_default();
     let layers = flags(args)?.over(config::environment()).over(of_mode.layer);
     let file = FileLayer { warnings: [file.warnings, of_mode.warnings].concat(), ..file };
     let task = mode.map_or(Task::Asked(args), |mode| Task::Mode(Box::new(mode), args));
-    let purpose = if args.dry_run { Purpose::Look } else { Purpose::Run };
     plan_from(layers, file, workspace, task, purpose)
 }
 
@@ -77,18 +83,14 @@ pub(crate) fn plan_from(
     task: Task<'_>,
     purpose: Purpose,
 ) -> Result<Planned, UserError> {
-    let said = layers.over(file.layer.clone());
-    let asked = said.clone().settle();
+    let mut settings = settle(layers.over(file.layer.clone()), &file, &workspace)?;
     if purpose == Purpose::Run {
-        repository::consent(&asked, &file, &workspace)?;
+        repository::consent(&settings, &file, &workspace)?;
     }
     let Chosen { agent, source: defined_by, why, notices: told, loaded: plugin } =
-        choose(&asked, &file, &workspace, purpose)?;
+        choose(&settings, &file, &workspace, purpose)?;
     let mut loaded: BTreeMap<String, Loaded> =
         plugin.map(|plugin| (agent.id().to_owned(), plugin)).into_iter().collect();
-    // What the configuration of another loop says comes after the user's own words.
-    let mut settings =
-        said.over(plugin::settings::layer(&agent, &workspace)?).over(plugin::wrapper::layer(&agent)).settle();
     let rule = Rule::new(
         settings.completion_promise.value.as_ref().map(|marker| marker.0.as_str()),
         settings.completion_match.value,
@@ -107,6 +109,7 @@ pub(crate) fn plan_from(
     }
     process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
+    notices.extend(plugin::other_loops::notice(&workspace));
     let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
     let common = settings.clone();
@@ -242,7 +245,7 @@ fn mode_prompt(
     workspace: &Path,
 ) -> Result<Source, UserError> {
     let given = !args.words.is_empty() || args.prompt_file.is_some();
-    let goal = if given || mode.name == "plan" {
+    let goal = if given || (mode.name == "plan" && mode.asks_for_goal()) {
         Some(Box::new(prompt_source(args, settings, agent, workspace)?))
     } else {
         None
@@ -450,12 +453,14 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
         })?;
         return Ok(Source::File(path));
     }
-    match &agent.definition.own_prompt {
-        Some(text) => Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) }),
-        None => Err(UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
-            .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
-            .hint("from a pipe: `… | ralph run -`")),
+    if let Some(text) = &agent.definition.own_prompt {
+        return Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) });
     }
+    let error = UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
+        .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
+        .hint("from a pipe: `… | ralph run -`");
+    let own = ["plan", "build"].iter().any(|mode| workspace.join(format!(".ralph/prompts/{mode}.md")).is_file());
+    Err(if own { error.hint("this project has prompts of its own: `ralph plan`, `ralph build`") } else { error })
 }
 
 /// A prompt from a pipe or a device that the user named.

@@ -72,7 +72,11 @@ pub(crate) fn of_agent(
         items.extend(of_adapter(plugin::wrapper::NAME, &file.adapter(plugin::wrapper::NAME), workspace));
         return Ok(items);
     }
-    let name = settings.agent.value.as_str();
+    let name = match settings.agent.value.as_str() {
+        // The default driver that no file has.
+        "driver:claude-code" => "claude",
+        name => name,
+    };
     match settings.custom_command() {
         Some(Setting { value: argv, origin }) if name == "custom" || matches!(origin, Origin::Flag(_)) => {
             items.extend(of_command("cli.command", &argv, &origin, workspace)?);

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::plugins::{self, Plugin};
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
-use crate::app::choose::{Purpose, catalog, choose, options, passed_over, question, still_waiting};
+use crate::app::choose::{Purpose, catalog, choose, options, passed_over, question, settle, still_waiting};
 use crate::app::repository::NOT_EXAMINED;
 use crate::app::warn;
 use crate::app::working_directory;
 use crate::cli::{Agents, AgentsAction, Show};
-use crate::config::{self, FileLayer, Layer, Setting, Settings};
+use crate::config::{self, FileLayer, Layer, Origin, Setting};
 use crate::error::UserError;
+use crate::plugin::{self, Chosen};
 use crate::process;
 use crate::process::runtime;
 use crate::ui::out;
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &Agents) -> Result<u8, UserError> {
             if args.json {
                 pretty(&Value::Array(rows.iter().map(Row::json).chain(plugins.iter().map(Plugin::json)).collect()))
             } else {
-                table(rows.iter().map(Row::cells).chain(plugins.iter().map(Plugin::cells)))
+                table(rows.iter().map(Row::cells).chain(plugins.iter().map(Plugin::cells))) + &used(&file, &workspace)
             }
         }
     };
@@ -175,6 +176,15 @@ fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
     lines.iter().map(line).chain([legend]).collect()
 }
 
+/// Which agent a run here would use, where that is not the one that `auto` takes.
+fn used(file: &FileLayer, workspace: &Path) -> String {
+    match settle(config::environment().over(file.layer.clone()), file, workspace).map(|settings| settings.agent) {
+        Ok(Setting { value, origin }) if value != "auto" => format!("\na run here uses `{value}` (from {origin})\n"),
+        Ok(_) => String::new(),
+        Err(error) => format!("\na run here would fail: {}\n", error.message),
+    }
+}
+
 /// What the short words of the table mean.
 const LEGEND: &str = "
 SESSIONS: what it can do with its sessions: resume (go on with one), fork (go on with a copy), given (take an id for a new one)
@@ -182,11 +192,18 @@ AUTH: whether a login was seen; unknown: none was, but it can also be in a keyri
 ";
 
 fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> Result<String, UserError> {
-    let settings: Settings = Layer::default().over(file.layer.clone()).settle();
-    let (agent, found, source) = if args.name == "custom" {
-        let agent = choose(&as_custom(settings), file, workspace, Purpose::Look)?.agent;
+    let named = Setting::new(args.name.clone(), Origin::Flag("NAME"));
+    let said = Layer { agent: Some(named), ..Layer::default() }.over(file.layer.clone());
+    let settings = settle(said, file, workspace)?;
+    if let Some(found) = plugin::settings::find(&settings, catalog, workspace)? {
+        return plugins::show(args, &found, &settings, file, workspace);
+    }
+    let is_command = ["custom", plugin::wrapper::NAME].contains(&args.name.as_str());
+    let (agent, found, source) = if is_command || plugin::settings::lacks_driver_file(&settings, workspace) {
+        let Chosen { agent, why, .. } = choose(&settings, file, workspace, Purpose::Look)?;
         let found = process::check(&agent.invocation(&Turn::new("", workspace))?);
-        (agent, found, "`cli.command` in the configuration".to_owned())
+        let source = if args.name == "custom" { "`cli.command` in the configuration".to_owned() } else { why };
+        (agent, found, source)
     } else {
         let entry = catalog.find(&args.name)?;
         let adapter = file.adapter(&entry.definition.id);
@@ -215,11 +232,6 @@ fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> R
         return Ok(pretty(&whole));
     }
     Ok(page(definition, &source, path, &commands))
-}
-
-/// The same settings, asking for the custom agent.
-fn as_custom(settings: Settings) -> Settings {
-    Settings { agent: Setting::new("custom".to_owned(), settings.command.origin.clone()), ..settings }
 }
 
 fn page(definition: &Definition, source: &str, path: Option<PathBuf>, commands: &[(&str, String)]) -> String {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::app::choose::settle;
 use crate::app::warn;
 use crate::app::working_directory;
 use crate::cli::{Config, ConfigAction};
@@ -13,9 +14,15 @@ use crate::ui::out;
 
 /// Runs `ralph config` or `ralph config get`.
 pub(crate) fn run(args: &Config) -> Result<u8, UserError> {
-    let file = config::nearest_file(args.config.clone(), &working_directory()?)?;
+    let workspace = working_directory()?;
+    let file = config::nearest_file(args.config.clone(), &workspace)?;
     warn(&file.warnings);
-    let settings = config::environment().over(file.layer.clone()).settle();
+    let said = config::environment().over(file.layer.clone());
+    // A plug-in that cannot be found is a run's error; the other values are worth showing.
+    let settings = settle(said.clone(), &file, &workspace).unwrap_or_else(|error| {
+        warn([error.message]);
+        said.settle()
+    });
     let text = match &args.action {
         Some(ConfigAction::Get(get)) => {
             let (value, origin) = value_of(&get.key, &settings, &file)?;

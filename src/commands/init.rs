@@ -7,9 +7,9 @@ use crate::app::choose::{self, Purpose};
 use crate::app::project::{self, TestCommand};
 use crate::app::working_directory;
 use crate::cli::Init;
-use crate::config::{self, FileLayer, Layer};
+use crate::config::{self, FileLayer, Layer, Setting};
 use crate::error::{Kind, UserError, io_reason};
-use crate::plugin::{self, Chosen};
+use crate::plugin;
 use crate::process;
 use crate::ui::out;
 use crate::yaml;
@@ -82,8 +82,13 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
         }
         return Ok((name.clone(), remark, format!("agent `{name}`")));
     }
+    let settings = choose::settle(Layer::default(), &FileLayer::default(), workspace)?;
+    let Setting { value, origin } = &settings.agent;
+    if value != "auto" {
+        return Ok((value.clone(), remark, format!("the agent is `{value}`, asked for by {origin}")));
+    }
     process::protect(process::own_program());
-    match choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace, Purpose::Look) {
+    match choose::choose(&settings, &FileLayer::default(), workspace, Purpose::Look) {
         Ok(chosen) => {
             let id = chosen.agent.id().to_owned();
             let told = format!("agent `{id}`, the first one installed");
@@ -99,24 +104,18 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
 
 /// The same from the configuration of another loop, with what it says about the run.
 fn taken_over(workspace: &Path) -> Result<(String, String, String, Layer), UserError> {
-    process::protect(process::own_program());
-    let chosen = choose::choose(&Layer::default().settle(), &FileLayer::default(), workspace, Purpose::Look);
-    let chosen =
-        chosen.ok().filter(|chosen| chosen.agent.plugin.is_some() || chosen.agent.id() == plugin::wrapper::NAME);
-    let Some(Chosen { agent, why, .. }) = chosen else {
+    let catalog = choose::catalog(workspace, &FileLayer::default())?;
+    let mut taken = plugin::settings::layer(&Layer::default().settle(), &catalog, workspace)?;
+    let Some(Setting { value: agent, origin }) = taken.agent.take() else {
         return Err(UserError::usage("no configuration of another loop names an agent here").hint(
             "looked for `PLATFORM_DRIVER` in `.ralphrc`, `AGENT` in `config` and `claude_command` in `.ralphex/config`",
         ));
     };
-    let mut taken = plugin::settings::layer(&agent, workspace)?.over(plugin::wrapper::taken_over(workspace));
     // What the contract itself sets need not be written.
     taken.keep_from_files();
-    let (name, what) = match &agent.plugin {
-        Some(file) => (format!("{}:{}", file.contract.word(), agent.id()), file.contract.word()),
-        None => (plugin::wrapper::NAME.to_owned(), "command that speaks Claude"),
-    };
-    let told = format!("agent: the {what} `{}`, {why}", agent.id());
-    Ok((name, why, told, taken))
+    let why = format!("asked for by {origin}");
+    let told = format!("agent `{agent}`, {why}");
+    Ok((agent, why, told, taken))
 }
 
 /// A file that is whole or not there: a torn one would stop every run.

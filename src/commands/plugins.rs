@@ -6,15 +6,19 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::agent::{Contract, Live};
+use crate::app::choose::{Purpose, choose};
 use crate::app::repository::NOT_EXAMINED;
-use crate::cli::{Check, New};
-use crate::config::Settings;
+use crate::cli::{Check, New, Show};
+use crate::config::{FileLayer, Settings};
 use crate::error::{UserError, exit_code, io_reason};
 use crate::plugin;
-use crate::plugin::conformance::{self, Grade, Point};
+use crate::plugin::by_text;
+use crate::plugin::conformance::{self, Examined, Grade};
 use crate::plugin::files::{self, find, list, no_such};
+use crate::plugin::settings::Found;
 use crate::process::runtime;
 use crate::trust::{self, Item};
+use crate::ui::pretty;
 
 const DRIVER: &str = include_str!("skeletons/driver.sh");
 const SCRIPT: &str = include_str!("skeletons/script.sh");
@@ -83,18 +87,18 @@ fn problem(
     settings: &Settings,
     workspace: &Path,
 ) -> Result<Option<String>, UserError> {
-    if !trust::known(&[Item::file(contract.word(), path, workspace)?]) {
-        return Ok(Some(by_text(contract, path, workspace)?));
-    }
-    let points = examine(contract, name, path, settings, workspace)?;
-    Ok(points.into_iter().find(|point| point.grade == Grade::Bad).map(|point| point.text))
-}
-
-/// What the text of a file shows.
-pub(super) fn by_text(contract: Contract, path: &Path, workspace: &Path) -> Result<String, UserError> {
-    let missing = contract.missing(&files::functions(path, workspace)?);
-    let missing = if missing.is_empty() { String::new() } else { format!("its text lacks {}; ", missing.join(", ")) };
-    Ok(format!("{missing}{NOT_EXAMINED}"))
+    let may_run = trust::known(&[Item::file(contract.word(), path, workspace)?]);
+    let known = if may_run {
+        examine(contract, name, path, settings, workspace)?
+    } else {
+        by_text::examine(contract, path, workspace)?
+    };
+    let bad = known.points.into_iter().find(|point| point.grade == Grade::Bad).map(|point| point.text);
+    Ok(match (bad, may_run) {
+        (bad, true) => bad,
+        (Some(bad), false) => Some(format!("{bad}; {NOT_EXAMINED}")),
+        (None, false) => Some(NOT_EXAMINED.to_owned()),
+    })
 }
 
 /// Loads a file and asks it what a run would ask at its start. The agent's command is looked for, not started.
@@ -104,9 +108,53 @@ pub(super) fn examine(
     path: &Path,
     settings: &Settings,
     workspace: &Path,
-) -> Result<Vec<Point>, UserError> {
+) -> Result<Examined, UserError> {
     let (file, _) = plugin::settings::plugin_file(contract, name, path, Live::Wanted, settings, workspace)?;
     Ok(runtime()?.block_on(conformance::examine(&file, workspace)))
+}
+
+/// `ralph agents show` for a driver or a script: what its text says, and the command that it builds where this user has run
+/// it here before.
+pub(super) fn show(
+    args: &Show,
+    found: &Found,
+    settings: &Settings,
+    file: &FileLayer,
+    workspace: &Path,
+) -> Result<String, UserError> {
+    let contract = found.contract(workspace)?;
+    let may_run = trust::known(&[found.item(workspace)?]);
+    let known = if may_run {
+        examine(contract, &found.name, &found.path, settings, workspace)?
+    } else {
+        by_text::examine(contract, &found.path, workspace)?
+    };
+    let words = if args.prompt.is_empty() { "PROMPT".to_owned() } else { args.prompt.join(" ") };
+    let chosen = choose(settings, file, workspace, Purpose::Look);
+    let line = match chosen.as_ref().map(|chosen| (&chosen.agent, chosen.agent.plugin.as_ref())) {
+        Ok((agent, Some(file))) if may_run => plugin::settings::command_line(agent, file, &words, workspace)?,
+        _ => NOT_EXAMINED.to_owned(),
+    };
+    let said: Vec<&str> = known.points.iter().map(|point| point.text.as_str()).collect();
+    if args.json {
+        return Ok(pretty(&json!({
+            "source": found.path, "contract": contract.word(), "command": known.cli, "minimum": known.minimum,
+            "examined": may_run, "points": said, "commands": {"new": line},
+        })));
+    }
+    let unknown = || "unknown".to_owned();
+    let mut rows = vec![
+        ("agent", format!("{} ({})", found.name, contract.word())),
+        ("defined", found.path.display().to_string()),
+        ("commands", known.cli.clone().unwrap_or_else(unknown)),
+        ("at least", known.minimum.clone().unwrap_or_else(unknown)),
+    ];
+    rows.extend(said.iter().map(|said| ("note", (*said).to_owned())));
+    let mut page = String::new();
+    for (name, value) in rows {
+        let _ = writeln!(page, "{name:<11} {value}");
+    }
+    Ok(format!("{page}\nnew:\n  {}\n", line.replace('\n', "\n  ")))
 }
 
 /// Writes the skeleton of a driver or a script.

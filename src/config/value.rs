@@ -248,7 +248,7 @@ pub enum RawBytes {
 
 words! { RawBytes { "redacted" => Redacted, "exact" => Exact } }
 
-words! { Match { "last-line" => LastLine, "anywhere" => Anywhere } }
+words! { Match { "last-line" => LastLine, "any-line" => AnyLine, "anywhere" => Anywhere } }
 
 /// Text of one line, such as a completion marker.
 #[derive(Clone, Debug, PartialEq, Eq)]

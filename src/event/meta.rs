@@ -112,7 +112,10 @@ pub enum Known {
     Permission {
         /// The tool's name.
         tool: String,
-        /// The call's id.
+        /// What it was to do, such as a command.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<String>,
+        /// The id of its call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         /// In the agent's words.
@@ -131,7 +134,7 @@ pub enum Known {
     Unparsed {
         /// The line, shortened when long.
         line: String,
-        /// Which try this is.
+        /// Why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// How many lines this stands for; one when absent.
@@ -246,5 +249,17 @@ impl FailureClass {
             Self::AgentLimit => "agent_limit",
             Self::Agent => "agent",
         }
+    }
+}
+
+/// The longest part of a denied command that is named.
+const LONGEST_DENIED: usize = 60;
+
+/// A tool that was not permitted, with what it was to do: `Bash(npm install)`.
+pub(crate) fn denied(tool: &str, input: Option<&str>) -> String {
+    let first = input.and_then(|input| input.trim().lines().next()).filter(|first| !first.is_empty());
+    match first {
+        Some(first) => format!("{tool}({})", first.chars().take(LONGEST_DENIED).collect::<String>()),
+        None => tool.to_owned(),
     }
 }

@@ -61,37 +61,57 @@ impl Points {
     }
 }
 
+/// What is known of a file: its points, its command, and the oldest version of that.
+#[derive(Debug, Default)]
+pub(crate) struct Examined {
+    pub(crate) points: Vec<Point>,
+    pub(crate) cli: Option<String>,
+    pub(crate) minimum: Option<String>,
+}
+
+/// Whether the command of a file is there. It is not started.
+pub(super) fn program(cli: &str, workspace: &Path) -> Point {
+    match process::check(&Invocation::new(cli, workspace)) {
+        Ok(path) => Point { grade: Grade::Good, text: format!("its command `{cli}` is `{}`", path.display()) },
+        Err(_) => Point { grade: Grade::Bad, text: format!("its command `{cli}` was not found") },
+    }
+}
+
 /// What a run would ask at its start: the file loads, its hooks answer, its command is there. The command is not started.
-pub(crate) async fn examine(file: &PluginFile, workspace: &Path) -> Vec<Point> {
+pub(crate) async fn examine(file: &PluginFile, workspace: &Path) -> Examined {
     let mut points = Points::default();
+    let mut known = Examined::default();
     let examined = match file.contract {
-        Contract::Driver => examine_driver(file, workspace, &mut points).await,
+        Contract::Driver => examine_driver(file, workspace, &mut points, &mut known).await,
         Contract::Script => Script::load(file, workspace, Environment::default()).await.map(|script| {
             points.add(Grade::Good, format!("it loads; its command `{}` was found", script.cli));
+            known.cli = Some(script.cli);
         }),
     };
     if let Err(error) = examined {
         points.add(Grade::Bad, error.message);
     }
-    points.0
+    Examined { points: points.0, ..known }
 }
 
-async fn examine_driver(file: &PluginFile, workspace: &Path, points: &mut Points) -> Result<(), UserError> {
+async fn examine_driver(
+    file: &PluginFile,
+    workspace: &Path,
+    points: &mut Points,
+    known: &mut Examined,
+) -> Result<(), UserError> {
     let mut driver = Driver::load(file, workspace, Environment::default()).await?;
     points.add(Grade::Good, "it loads; all five required hooks are there and answer");
     let (version, available) = driver.metadata().await?;
     let binary = driver.facts.binary.clone();
     driver.close().await;
-    match process::check(&Invocation::new(&binary, workspace)) {
-        Ok(path) => points.add(Grade::Good, format!("its command `{binary}` is `{}`", path.display())),
-        Err(_) => points.add(Grade::Bad, format!("its command `{binary}` was not found")),
+    points.0.push(program(&binary, workspace));
+    match available {
+        Some(true) => points.add(Grade::Good, "`driver_check_available`: its command can be used"),
+        Some(false) => points.add(Grade::Bad, "`driver_check_available`: its command cannot be used"),
+        None => {}
     }
-    if let Some(version) = version {
-        points.add(Grade::Good, format!("it needs version {version} or later (`driver_min_version`)"));
-    }
-    if available == Some(false) {
-        points.add(Grade::Bad, "`driver_check_available` says that its command cannot be used");
-    }
+    (known.cli, known.minimum) = (Some(binary), version);
     Ok(())
 }
 

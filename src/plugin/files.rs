@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::by_text::sources_another;
 use crate::agent::Contract;
 use crate::error::{UserError, io_reason};
 use crate::user_file;
@@ -28,11 +29,16 @@ pub(crate) fn find(contract: Contract, name: &str, workspace: &Path) -> Result<O
 pub(crate) fn functions(path: &Path, workspace: &Path) -> Result<Vec<String>, UserError> {
     let text = user_file::read(&workspace.join(path), user_file::MOST_BYTES)
         .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(function).map(str::to_owned).collect())
+    Ok(functions_in(&String::from_utf8_lossy(&text)))
+}
+
+/// The functions that a text defines.
+pub(super) fn functions_in(text: &str) -> Vec<String> {
+    text.lines().filter_map(function).map(str::to_owned).collect()
 }
 
 /// The name that a line begins to define: `name()`, `name ()` or `function name`.
-fn function(line: &str) -> Option<&str> {
+pub(super) fn function(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let (keyword, rest) = match line.strip_prefix("function ") {
         Some(rest) => (true, rest.trim_start()),
@@ -52,7 +58,15 @@ pub(crate) fn contract(path: &Path, workspace: &Path) -> Result<Contract, UserEr
     })
 }
 
-/// Every file in the places of a contract, with its name; the first of a name wins.
+/// True for a file that may be a plug-in: it defines a function of the contract, or sources a file that may do so. Others
+/// are helpers of plug-ins.
+fn may_be_plugin(contract: Contract, path: &Path) -> bool {
+    let Ok(bytes) = user_file::read(path, user_file::MOST_BYTES) else { return true };
+    let text = String::from_utf8_lossy(&bytes);
+    contract.missing(&functions_in(&text)).len() < contract.required().len() || sources_another(&text)
+}
+
+/// Every plug-in in the places of a contract, with its name; the first of a name wins.
 pub(crate) fn list(contract: Contract, workspace: &Path) -> Vec<(String, PathBuf)> {
     let mut found: Vec<(String, PathBuf)> = Vec::new();
     for directory in contract.directories() {
@@ -60,6 +74,7 @@ pub(crate) fn list(contract: Contract, workspace: &Path) -> Vec<(String, PathBuf
         let mut names: Vec<String> = listing
             .flatten()
             .filter(|entry| entry.path().is_file() && user_file::usable(&entry.path()).is_ok())
+            .filter(|entry| may_be_plugin(contract, &entry.path()))
             .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sh").map(str::to_owned))
             .collect();
         names.sort();
@@ -110,8 +125,9 @@ mod tests {
         for file in ["drivers/a.sh", "ralph/drivers/a.sh", "drivers/b.sh", "drivers/notes.txt", ".ralph/agents/c.sh"] {
             let path = place.path().join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "").unwrap();
+            std::fs::write(path, "driver_name() { echo x; }\nagent_invoke() { :; }\n").unwrap();
         }
+        std::fs::write(place.path().join("drivers/helper.sh"), "exec cursor-agent \"$@\"\n").unwrap();
         let found = |contract, name| find(contract, name, place.path()).unwrap();
         assert_eq!(found(Contract::Driver, "a"), Some("ralph/drivers/a.sh".into()));
         assert_eq!(found(Contract::Driver, "b"), Some("drivers/b.sh".into()));

@@ -5,9 +5,12 @@
 
 mod attempt;
 pub(crate) mod bash;
+pub(crate) mod by_text;
 pub(crate) mod conformance;
 pub(crate) mod driver;
 pub(crate) mod files;
+mod loop_config;
+pub(crate) mod other_loops;
 pub mod script;
 pub(crate) mod settings;
 pub(crate) mod wrapper;

@@ -1,87 +1,31 @@
 //! Drivers and agent scripts as agents: which file is meant, and what the configuration of its own loop says.
 //!
 //! A file is named by `driver:NAME`, `script:NAME`, a path, or a bare name that no agent file has; and by `.ralphrc` or
-//! `config` where nothing else names an agent.
+//! `config` where nothing else names an agent ([`layer`]).
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::bash::{config as bash_config, ralphrc};
-use super::files;
-use super::{Chosen, Loaded};
-use crate::agent::{Agent, Catalog, Contract, Live, Options, PluginFile, Source, Turn};
-use crate::config::{Layer, OrOff, Origin, SessionChoice, Setting, Settings};
+use super::loop_config::{self, CONTINUITY, RALPHRC, Read};
+use super::{Chosen, Loaded, files, wrapper};
+use crate::agent::{self, Agent, Catalog, Contract, Live, Options, PluginFile, Source, Turn, home_of};
+use crate::config::{Layer, Origin, SessionChoice, Setting, Settings};
 use crate::error::{UserError, io_reason};
-use crate::plugin::bash::assignments::{Assignment, Assignments};
+use crate::plugin::bash::assignments::Assignment;
 use crate::plugin::driver::{Driver, tools};
-use crate::plugin::script::Script;
+use crate::plugin::script::plan_slices::Plan;
+use crate::plugin::script::{PLAN, Script};
 use crate::process::runtime;
-use crate::process::{self, Invocation, PrivateFile};
-use crate::run::decide::Permission;
+use crate::process::{self, Invocation, PrivateFile, StartError};
 use crate::run::start_error;
-use crate::signals::promise::Match;
 use crate::trust::Item;
 use crate::user_file;
 
-/// The configuration of the driver contract, in the order in which it is looked for.
-const RALPHRC: [&str; 2] = [".ralph/.ralphrc", ".ralphrc"];
-/// The configuration of agent scripts, in the order in which it is looked for.
-const CONFIG: [&str; 2] = [".ralph/config", "config"];
-/// The plan of the driver contract, in the order in which it is looked for.
-const PLANS: [&str; 2] = [".ralph/@fix_plan.md", "@fix_plan.md"];
-/// A larger file is not a configuration.
-const LARGEST: u64 = 1024 * 1024;
-/// Whether sessions go on: the public name, and the contract's own.
-const CONTINUITY: [&str; 2] = ["SESSION_CONTINUITY", "CLAUDE_USE_CONTINUE"];
+/// The permission mode in which claude asks for nothing.
+const BYPASS: &str = "bypassPermissions";
 
 /// This program, as the shells of drivers and scripts call it.
 pub(crate) fn helper() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| process::own_program())
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-/// A configuration of another loop.
-struct Read {
-    path: PathBuf,
-    values: Assignments,
-}
-
-impl Read {
-    /// Reads the first of the files that is there.
-    fn first(names: &[&str], workspace: &Path, parse: fn(&str) -> Assignments) -> Result<Option<Self>, UserError> {
-        let Some(path) = names.iter().map(PathBuf::from).find(|path| workspace.join(path).is_file()) else {
-            return Ok(None);
-        };
-        if let Err(reason) = user_file::usable(&workspace.join(&path)) {
-            let values = Assignments { warnings: vec![reason], ..Assignments::default() };
-            return Ok(Some(Self { path, values }));
-        }
-        let bytes = user_file::read(&workspace.join(&path), LARGEST)
-            .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
-        let values = parse(&String::from_utf8_lossy(&bytes));
-        Ok(Some(Self { path, values }))
-    }
-
-    fn ralphrc(workspace: &Path) -> Result<Option<Self>, UserError> {
-        Self::first(&RALPHRC, workspace, |text| ralphrc::parse(text, variable))
-    }
-
-    fn config(workspace: &Path) -> Result<Option<Self>, UserError> {
-        Self::first(&CONFIG, workspace, |text| bash_config::parse(text, variable))
-    }
-
-    fn origin(&self, assignment: &Assignment) -> Origin {
-        Origin::File { path: self.path.clone(), line: assignment.line }
-    }
-
-    /// A value with its place, when it can be read as one.
-    fn setting<T>(&self, name: &str, read: impl Fn(&str) -> Option<T>) -> Option<Setting<T>> {
-        let found = self.values.find(name)?;
-        read(&found.value).map(|value| Setting::new(value, self.origin(found)))
-    }
 }
 
 /// A file that was found, before anything of it has run.
@@ -102,6 +46,76 @@ impl Found {
     }
 }
 
+/// The settings below the user's own: the plug-in that the configuration of another loop names, and what that configuration
+/// says about the run.
+pub(crate) fn layer(asked: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Layer, UserError> {
+    let unnamed = matches!(asked.agent.origin, Origin::Default) && asked.custom_command().is_none();
+    let named = if unnamed { loop_config::named(workspace)? } else { None };
+    if let Some((contract, name, origin)) = named {
+        let agent = Some(Setting::new(format!("{}:{name}", contract.word()), origin));
+        return Ok(Layer { agent, ..loop_config::layer(contract, workspace)? });
+    }
+    if let Some(found) = find(asked, catalog, workspace)? {
+        return loop_config::layer(found.contract(workspace)?, workspace);
+    }
+    if lacks_driver_file(asked, workspace) {
+        loop_config::layer(Contract::Driver, workspace)
+    } else {
+        wrapper::layer(asked, workspace)
+    }
+}
+
+/// True when the settings mean the default driver of the contract and no file has it.
+pub(crate) fn lacks_driver_file(settings: &Settings, workspace: &Path) -> bool {
+    let name = settings.agent.value.strip_prefix("driver:");
+    name.is_some_and(|name| loop_config::lacks_default_driver(Contract::Driver, name, workspace))
+}
+
+/// The built-in claude in place of the default driver, when no file has that: it gets the tools that `.ralphrc` allows, by
+/// claude's own flag, and no permission beyond them.
+pub(crate) fn claude_for_driver(
+    settings: &Settings,
+    options: Options,
+    catalog: &Catalog,
+    workspace: &Path,
+) -> Result<Option<Chosen>, UserError> {
+    if !lacks_driver_file(settings, workspace) {
+        return Ok(None);
+    }
+    let entry = catalog.find("claude")?;
+    let (globals, _, mut notices) = driver_variables(settings, Live::Wanted, "claude-code", workspace)?;
+    let global = |name: &str| globals.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let allowed = tools::split(global("CLAUDE_ALLOWED_TOOLS").unwrap_or_default());
+    let mode = global("CLAUDE_PERMISSION_MODE").filter(|mode| *mode != BYPASS).unwrap_or("default").to_owned();
+    let mut definition = entry.definition.clone();
+    let approve = ["--permission-mode", &mode, "--allowedTools"].map(str::to_owned).into_iter().chain(allowed.clone());
+    definition.arguments.approve = approve.collect();
+    if let Some(interactive) = &mut definition.interactive {
+        interactive.args.clone_from(&definition.arguments.approve);
+    }
+    let rc = global("RALPHRC_FILE").unwrap_or(RALPHRC[1]);
+    definition.permission_help = Some(format!("add the tool to `ALLOWED_TOOLS` in `{rc}`"));
+    // The list approves tools; it does not take the others away.
+    let options = Options { tools: Vec::new(), status_blocks: true, ..options };
+    let origin = &settings.agent.origin;
+    notices.insert(
+        0,
+        format!(
+            "there is no driver `claude-code` (from {origin}): the built-in `claude` runs with permission mode `{mode}` \
+             and may use {} (`--allowedTools`)",
+            allowed.join(", ")
+        ),
+    );
+    let (agent, found) = agent::locate(&definition, options, workspace);
+    match found {
+        Ok(_) => {}
+        Err(StartError::NotFound { .. }) => return Err(agent::not_installed(&agent, &origin.to_string())),
+        Err(error) => return Err(start_error(&error)),
+    }
+    let why = format!("asked for by {origin}");
+    Ok(Some(Chosen { agent, source: Some(entry.source.clone()), why, notices, loaded: None }))
+}
+
 /// The file that the settings mean; none when they mean another agent.
 pub(crate) fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Option<Found>, UserError> {
     let named = settings.agent.value.as_str();
@@ -115,23 +129,11 @@ pub(crate) fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> 
     };
     for contract in [Contract::Driver, Contract::Script] {
         if let Some(name) = named.strip_prefix(contract.word()).and_then(|rest| rest.strip_prefix(':')) {
+            if loop_config::lacks_default_driver(contract, name, workspace) {
+                return Ok(None);
+            }
             return of(contract, name, origin);
         }
-    }
-    if matches!(origin, Origin::Default) && settings.custom_command().is_none() {
-        if let Some(read) = Read::ralphrc(workspace)?
-            && let Some(driver) = read.values.find("PLATFORM_DRIVER")
-        {
-            return of(Contract::Driver, &driver.value, read.origin(driver));
-        }
-        if let Some(read) = Read::config(workspace)?
-            && let Some(agent) = read.values.find("AGENT")
-            // Many projects have a file of this name: it is meant only where there are scripts too.
-            && (read.path != Path::new("config") || !files::list(Contract::Script, workspace).is_empty())
-        {
-            return of(Contract::Script, &agent.value, read.origin(agent));
-        }
-        return Ok(None);
     }
     if named.contains('/') || Path::new(named).extension().is_some_and(|extension| extension == "sh") {
         let path = PathBuf::from(named);
@@ -154,6 +156,38 @@ pub(crate) fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> 
     Ok(None)
 }
 
+/// The prompt that the loop of an agent script has for a mode. A file with variables of ralph's own is a prompt for ralph.
+pub(crate) fn prompt_of_mode(
+    mode: &str,
+    settings: &Settings,
+    catalog: &Catalog,
+    workspace: &Path,
+) -> Result<Option<PathBuf>, UserError> {
+    let Some(found) = find(settings, catalog, workspace)? else { return Ok(None) };
+    if found.contract(workspace)? != Contract::Script {
+        return Ok(None);
+    }
+    let home = workspace.join(home_of(&found.path));
+    let plan = user_file::read_text(&home.join(PLAN), user_file::MOST_BYTES);
+    let is_process = plan.as_ref().is_ok_and(|plan| Plan::read(plan).is_process());
+    let names = [format!("{mode}-process.md"), format!("{mode}.md")]
+        .into_iter()
+        .skip(usize::from(mode != "build" || !is_process));
+    let Some(path) = names.map(|name| home.join("prompts").join(name)).find(|path| path.is_file()) else {
+        return Ok(None);
+    };
+    let text = user_file::read_text_inside(workspace, &path, user_file::MOST_BYTES)
+        .map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))?;
+    if text.contains("{{") {
+        return Ok(None);
+    }
+    if mode == "build" && plan.is_err() {
+        return Err(UserError::usage(format!("there is no plan `{}`", home.join(PLAN).display()))
+            .hint("make one first: `ralph plan`"));
+    }
+    Ok(Some(path))
+}
+
 /// The driver or script as an agent. It is loaded to learn what it says of itself, unless it may not run.
 pub(crate) fn choose(
     found: Found,
@@ -167,7 +201,8 @@ pub(crate) fn choose(
     let Found { name, path, origin, .. } = found;
     let live = if settings.live.value { Live::Wanted } else { Live::Off };
     let (file, mut notices) = plugin_file(contract, &name, &path, live, settings, workspace)?;
-    let mut agent = file.clone().agent(&name, options);
+    // The hooks read the tools from a variable and put them on the command line themselves.
+    let mut agent = file.clone().agent(&name, Options { tools: Vec::new(), ..options });
     let environment = agent.environment(&Turn::new("", workspace));
     let mut loaded = None;
     if may_load {
@@ -256,12 +291,13 @@ async fn learn(
     let facts = driver.facts.clone();
     let wanted = settings.tools.value.join(",");
     if !wanted.is_empty() && facts.allowlist {
-        tools::validate(&wanted, &facts.tools, &facts.display_name)?;
+        // The contract checks what a person types, and takes the file as it is.
+        if matches!(settings.tools.origin, Origin::Flag(_)) {
+            tools::validate(&wanted, &facts.tools, &facts.display_name)?;
+        }
     } else if !wanted.is_empty() {
         notices.push(format!("the list of tools is ignored: {} cannot be limited to tools", facts.display_name));
     }
-    // The hooks find them in a variable; on the command line they stand by the driver's own word.
-    agent.options.tools.clear();
     let (minimum, _) = driver.metadata().await?;
     agent.definition.permission_help = Some(driver.denial_help().await?);
     agent.definition.name.clone_from(&facts.display_name);
@@ -331,7 +367,7 @@ fn driver_variables(settings: &Settings, live: Live, name: &str, workspace: &Pat
         ("CLAUDE_PERMISSION_MODE", mode),
         ("CLAUDE_ALLOWED_TOOLS", allowed),
         ("CLAUDE_USE_CONTINUE", goes_on.to_string()),
-        ("RALPHRC_FILE", own),
+        ("RALPHRC_FILE", own.clone()),
         ("PLATFORM_DRIVER", name.to_owned()),
         ("RALPH_DIR", ".ralph".to_owned()),
     ];
@@ -342,6 +378,12 @@ fn driver_variables(settings: &Settings, live: Live, name: &str, workspace: &Pat
             notices.push(format!("`{command}` of `.ralphrc` is not run: put it under `verify:` in `ralph.yml`"));
         }
     }
+    let ignored = [("REVIEW_MODE", "off"), ("REVIEW_ENABLED", "false"), ("WRITE_TIMEOUT_MINUTES", "0")];
+    let ignored = ignored.into_iter().filter(|(name, off)| file(&[name]).is_some_and(|value| value != *off));
+    let ignored: Vec<String> = ignored.map(|(name, _)| format!("`{name}`")).collect();
+    if !ignored.is_empty() {
+        notices.push(format!("`{own}`: ralph ignores {}", ignored.join(", ")));
+    }
     Ok((globals, Vec::new(), notices))
 }
 
@@ -349,15 +391,7 @@ fn driver_variables(settings: &Settings, live: Live, name: &str, workspace: &Pat
 fn script_variables(path: &Path, workspace: &Path) -> Result<Variables, UserError> {
     let read = Read::config(workspace)?;
     let of_config = |name: &str| read.as_ref().and_then(|read| read.values.get(name)).map(str::to_owned);
-    let file = PluginFile {
-        contract: Contract::Script,
-        path: path.to_owned(),
-        globals: Vec::new(),
-        exports: Vec::new(),
-        live: Live::Wanted,
-        helper: helper(),
-    };
-    let home = file.home();
+    let home = home_of(path);
     let mut globals: Vec<(String, String)> = read.iter().flat_map(|read| &read.values.all).map(pair).collect();
     globals.push(("RALPH_DIR".to_owned(), workspace.join(&home).display().to_string()));
     let exports = [
@@ -379,72 +413,4 @@ fn warnings(read: Option<&Read>) -> Vec<String> {
         .iter()
         .flat_map(|read| read.values.warnings.iter().map(|warning| format!("`{}`: {warning}", read.path.display())));
     told.collect()
-}
-
-/// What the configuration of a contract says about the loop, below `ralph.yml` and above the defaults.
-pub(crate) fn layer(agent: &Agent, workspace: &Path) -> Result<Layer, UserError> {
-    match agent.plugin.as_ref().map(|file| file.contract) {
-        None => Ok(Layer::default()),
-        Some(Contract::Driver) => Ok(driver_layer(Read::ralphrc(workspace)?.as_ref(), workspace)),
-        Some(Contract::Script) => Ok(script_layer(Read::config(workspace)?.as_ref())),
-    }
-}
-
-fn driver_layer(read: Option<&Read>, workspace: &Path) -> Layer {
-    let minutes = |text: &str| text.parse::<u64>().ok().map(|minutes| Duration::from_secs(minutes * 60));
-    let hours = |text: &str| text.parse::<u64>().ok().map(|hours| Duration::from_secs(hours * 3600));
-    let count = |text: &str| text.parse::<u32>().ok().filter(|&count| count > 0);
-    let by_contract = Origin::Contract(Contract::Driver.word());
-    let plan = PLANS.iter().map(PathBuf::from).find(|path| workspace.join(path).is_file());
-    let environment = CONTINUITY.iter().find_map(|&name| {
-        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-        Some(Setting::new(sessions(&value), Origin::Environment(name)))
-    });
-    let named = CONTINUITY.iter().find_map(|name| read?.setting(name, |text| Some(sessions(text))));
-    Layer {
-        timeout: read.and_then(|read| read.setting("CLAUDE_TIMEOUT_MINUTES", minutes)),
-        prompt_file: read.and_then(|read| read.setting("PROMPT_FILE", |text| Some(Some(PathBuf::from(text))))),
-        session: environment.or(named).or(Some(Setting::new(SessionChoice::Resume, by_contract.clone()))),
-        session_expiry: read.and_then(|read| read.setting("SESSION_EXPIRY_HOURS", hours)),
-        permission: read
-            .and_then(|read| read.setting("PERMISSION_DENIAL_MODE", permission))
-            .or(Some(Setting::new(Permission::Continue, by_contract.clone()))),
-        max_stalled: read
-            .and_then(|read| read.setting("CB_NO_PROGRESS_THRESHOLD", |text| text.parse().ok().map(OrOff)))
-            .or(Some(Setting::new(OrOff(3), by_contract.clone()))),
-        calls_per_hour: read
-            .and_then(|read| read.setting("MAX_CALLS_PER_HOUR", |text| count(text).map(Some)))
-            .or(Some(Setting::new(Some(100), by_contract.clone()))),
-        plan_file: read
-            .and_then(|read| read.setting("FIX_PLAN_FILE", |text| Some(Some(PathBuf::from(text)))))
-            .or_else(|| plan.map(|path| Setting::new(Some(path), by_contract.clone()))),
-        // A claim must be made twice in a row.
-        confirmations: Some(Setting::new(2, by_contract)),
-        ..Layer::default()
-    }
-}
-
-fn sessions(text: &str) -> SessionChoice {
-    if text == "true" { SessionChoice::Resume } else { SessionChoice::Fresh }
-}
-
-fn permission(text: &str) -> Option<Permission> {
-    match text {
-        "continue" => Some(Permission::Continue),
-        "halt" => Some(Permission::Halt),
-        "threshold" => Some(Permission::Threshold),
-        _ => None,
-    }
-}
-
-fn script_layer(read: Option<&Read>) -> Layer {
-    let count = |text: &str| text.parse::<u32>().ok();
-    let tries = read.and_then(|read| read.setting("MAX_RETRIES", |text| count(text).map(|retries| retries + 1)));
-    Layer {
-        max_iterations: read
-            .and_then(|read| read.setting("DEFAULT_MAX_ITERATIONS", |text| count(text).filter(|&n| n > 0))),
-        max_consecutive_failures: Some(tries.unwrap_or(Setting::new(4, Origin::Contract("script")))),
-        completion_match: Some(Setting::new(Match::Anywhere, Origin::Contract("script"))),
-        ..Layer::default()
-    }
 }

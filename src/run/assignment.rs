@@ -125,6 +125,7 @@ impl<'p> Looping<'p> {
             agent: agent.id(),
             status_blocks: match agent.plugin.as_ref().map(|file| file.contract) {
                 Some(Contract::Driver) => StatusBlocks::Count,
+                None if agent.options.status_blocks => StatusBlocks::Count,
                 _ => StatusBlocks::AreWords,
             },
             hat: assignment.worn.as_ref().map(|worn| worn.hat.id.clone()),

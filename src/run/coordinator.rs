@@ -252,9 +252,15 @@ impl Looping<'_> {
     ) -> Result<Option<(Outcome, String)>, UserError> {
         match verdict {
             Verdict::Finish { outcome, reason } => {
-                let reason = match outcome {
-                    Outcome::AgentUnusable => self.with_help(reason, report, assignment),
-                    _ => reason,
+                let reason = match self.help(report, assignment).filter(|_| outcome == Outcome::AgentUnusable) {
+                    Some(help) if help.contains('\n') => {
+                        for message in help.lines().map(str::to_owned) {
+                            recorder.fact(Fact::Notice { message })?;
+                        }
+                        reason
+                    }
+                    Some(help) => format!("{reason}; {help}"),
+                    None => reason,
                 };
                 if outcome == Outcome::Human {
                     self.question = match &report.signal {

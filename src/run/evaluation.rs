@@ -375,8 +375,8 @@ impl Looping<'_> {
         }
     }
 
-    /// The reason with what the user can do about an agent that may not do its work.
-    pub(super) fn with_help(&self, reason: String, report: &Report, assignment: &Assignment) -> String {
+    /// What the user can do about an agent that may not do its work.
+    pub(super) fn help(&self, report: &Report, assignment: &Assignment) -> Option<&str> {
         let class = report.failure.as_ref().map(|failure| failure.class);
         let definition = &self.plan.workers[assignment.worker].agent.definition;
         let help = match class {
@@ -385,11 +385,7 @@ impl Looping<'_> {
             _ if !report.denied.is_empty() => definition.permission_help.as_ref(),
             _ => None,
         };
-        match help {
-            Some(help) if help.trim().contains('\n') => format!("{reason}\n{}", help.trim()),
-            Some(help) => format!("{reason}; {}", help.trim()),
-            None => reason,
-        }
+        help.map(|help| help.trim())
     }
 }
 

@@ -189,7 +189,7 @@ impl Iteration<'_> {
             };
             match next {
                 Next::Read(from) => record(recorder, self.number, from, &mut events, &mut observed)?,
-                Next::Filtered(Did::Shown(text)) => recorder.fact(Fact::Display { iteration: self.number, text })?,
+                Next::Filtered(Did::Shown(text)) => show(recorder, self.number, text, &mut observed)?,
                 Next::Filtered(did) => {
                     filtered(did, &mut reading, &mut events);
                     record(recorder, self.number, Stream::Stdout, &mut events, &mut observed)?;
@@ -245,6 +245,7 @@ impl Iteration<'_> {
         result.stopped_for_login(refused);
         result.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
         about.complete(&mut result);
+        result.displayed = display.is_none() || show_missed(recorder, &observed, &result)?;
         Ok(IterationResult { suspended, ..result })
     }
 
@@ -332,6 +333,21 @@ fn filtered(did: Did, reading: &mut Reading, events: &mut Vec<Clean<Event>>) {
         Did::Event(event) => reading.add(event, events),
         Did::Shown(_) | Did::Took => {}
     }
+}
+
+/// Records what a display shows.
+fn show(recorder: &mut Recorder, iteration: u32, text: String, observed: &mut Observed) -> Result<(), UserError> {
+    observed.displayed = true;
+    recorder.fact(Fact::Display { iteration, text })
+}
+
+/// Shows the agent's last words where its display understood nothing of them; true when it did.
+fn show_missed(recorder: &mut Recorder, observed: &Observed, result: &IterationResult) -> Result<bool, UserError> {
+    let words = result.heard.last_words.trim_end();
+    if !observed.displayed && !words.is_empty() {
+        recorder.fact(Fact::Display { iteration: result.receipt.iteration, text: format!("{words}\n") })?;
+    }
+    Ok(observed.displayed)
 }
 
 fn record(

@@ -27,6 +27,8 @@ pub(crate) struct IterationResult {
     pub work: Option<u64>,
     /// True when the agent did or said anything at all.
     pub answered: bool,
+    /// True when its own display showed anything.
+    pub displayed: bool,
     /// How its process ended.
     pub process: Ended,
     /// True when a failure is only assumed, because the dialect's terminal event did not come.
@@ -109,6 +111,7 @@ pub(super) fn result_of(
         heard,
         work: stall.work(),
         answered,
+        displayed: false,
         process: ended.clone(),
         assumed,
         broken_check: None,

@@ -81,6 +81,11 @@ impl Mode {
         names.collect()
     }
 
+    /// True when the prompt has a place for the goal.
+    pub(crate) fn asks_for_goal(&self) -> bool {
+        pieces(&self.template).any(|piece| matches!(piece, Piece::Variable("goal")))
+    }
+
     /// The prompt with its variables filled in.
     pub(crate) fn fill(&self, values: &[(&str, &str)]) -> String {
         let mut text = String::with_capacity(self.template.len());

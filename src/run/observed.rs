@@ -15,6 +15,8 @@ pub(super) struct Observed {
     refusal: String,
     /// Something that can be seen was printed on standard output.
     pub(super) visible: bool,
+    /// The agent's own display showed something.
+    pub(super) displayed: bool,
 }
 
 impl Observed {

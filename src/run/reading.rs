@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use crate::event::{Event, FailureClass, Known, Status, Stream, Tag, Usage};
+use crate::event::{Event, FailureClass, Known, Status, Stream, Tag, Usage, denied};
 use crate::journal::receipt::Filled;
 use crate::process::{Exit, Line, Lines, Part, Size};
 use crate::redact::{Clean, Redactor};
@@ -267,10 +267,11 @@ impl Tally {
                     let count = u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);
                     self.unparsed = self.unparsed.saturating_add(count);
                 }
-                Some(Known::Permission { tool, .. })
-                    if !self.denied.contains(&tool) && self.denied.len() < MOST_DENIED =>
-                {
-                    self.denied.push(tool);
+                Some(Known::Permission { tool, input, .. }) => {
+                    let name = denied(&tool, input.as_deref());
+                    if !self.denied.contains(&name) && self.denied.len() < MOST_DENIED {
+                        self.denied.push(name);
+                    }
                 }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
                 Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {

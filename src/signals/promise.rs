@@ -43,6 +43,8 @@ pub enum Match {
     /// On the last line of the last message.
     #[default]
     LastLine,
+    /// On any line, in the same form.
+    AnyLine,
     /// Anywhere in the agent's words.
     Anywhere,
 }
@@ -209,6 +211,9 @@ impl Watch {
         if let Some(signal) = self.anywhere {
             return Some(signal);
         }
+        if let Some(signal) = self.message.closed.as_ref().and_then(|marker| self.rule.signal(marker, "")) {
+            return Some(signal);
+        }
         let near_miss = |marker: &str, reason: &str, line: &str| {
             let line = trim_end(trim_start(line));
             Some(Signal::NearMiss { marker: marker.to_owned(), reason: reason.to_owned(), line: shortened(line) })
@@ -251,6 +256,7 @@ impl Watch {
             let mut before = std::mem::take(&mut self.message);
             before.end_line(&self.rule, &mut self.topics);
             self.topics.message_over();
+            self.message.closed = before.closed.take();
             if before.has_words {
                 self.previous = Some(before);
             }
@@ -295,6 +301,8 @@ struct Message {
     last: LastLine,
     /// A marker on a line before the last one.
     seen: Option<(String, String)>,
+    /// For [`Match::AnyLine`]: the marker that a line ends with.
+    closed: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -338,6 +346,14 @@ impl Message {
             return;
         }
         let place = self.blocks.line(&line);
+        if rule.place == Match::AnyLine && place.is_none() {
+            let markers = rule.completion.iter().map(String::as_str).chain([REPLAN]);
+            let closing = markers.into_iter().find(|marker| closes(&line, marker, rule));
+            // A claim to be done is stronger than a wish for another plan.
+            if closing.is_some() && self.closed.as_deref().is_none_or(|before| before == REPLAN) {
+                self.closed = closing.map(str::to_owned);
+            }
+        }
         topics.line(&line, place == Some(Place::Fence));
         let before = std::mem::replace(&mut self.last, LastLine { text: line, place });
         if let Some(marker) = rule.markers().find(|marker| before.text.contains(marker)) {

@@ -156,7 +156,7 @@ impl Run {
         }
         if let Some(message) = denial {
             let message = Some(message.to_owned());
-            turn.meta(Known::Permission { tool: name.to_owned(), id: Some(id.to_owned()), message });
+            turn.meta(Known::Permission { input: None, tool: name.to_owned(), id: Some(id.to_owned()), message });
         }
     }
 

@@ -202,7 +202,7 @@ impl Session {
         if error.is_some_and(|error| error.code.0.as_deref() == Some("denied")) {
             let tool = running.map_or_else(|| "unknown".to_owned(), |running| running.name);
             let message = error.and_then(|error| error.message.as_deref()).map(str::to_owned);
-            turn.meta(Known::Permission { tool, id: Some(id.to_owned()), message });
+            turn.meta(Known::Permission { input: None, tool, id: Some(id.to_owned()), message });
         }
         let edits = data.file_edits.0.filter(|_| status != Status::Fail).unwrap_or_default();
         if !edits.is_empty() {

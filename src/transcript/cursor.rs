@@ -179,7 +179,7 @@ impl Cursor {
         if let Some((word, details)) = find(REFUSED) {
             let message = details.get("reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
             let message = Some(message.unwrap_or(word).to_owned());
-            turn.meta(Known::Permission { tool: name.to_owned(), id: Some(id.to_owned()), message });
+            turn.meta(Known::Permission { input: None, tool: name.to_owned(), id: Some(id.to_owned()), message });
         } else if status == Status::Ok {
             let text = |key: &str| args?.get(key)?.as_str().map(str::to_owned);
             let path = text("path").or_else(|| text("filePath")).or_else(|| text("file_path"));

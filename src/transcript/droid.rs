@@ -113,7 +113,7 @@ impl Exec {
         }
         if let Some(message) = denial {
             let tool = wire.tool_id.as_deref().unwrap_or("unknown").to_owned();
-            turn.meta(Known::Permission { tool, id: Some(id.to_owned()), message: Some(message) });
+            turn.meta(Known::Permission { input: None, tool, id: Some(id.to_owned()), message: Some(message) });
         }
     }
 }

@@ -177,7 +177,7 @@ impl Gemini {
         turn.tool_end(id, None, status, duration);
         if refused {
             let message = Some(message).filter(|message| !message.is_empty());
-            turn.meta(Known::Permission { tool: name.to_owned(), id: Some(id.to_owned()), message });
+            turn.meta(Known::Permission { input: None, tool: name.to_owned(), id: Some(id.to_owned()), message });
         }
         if let Some(known) = running.filter(|_| status == Status::Ok).and_then(side_effect) {
             turn.meta(known);

@@ -244,7 +244,7 @@ impl Talk {
             turn.meta(effect);
         }
         if skipped || declined {
-            turn.meta(Known::Permission { tool: name, id: Some(id.to_owned()), message: None });
+            turn.meta(Known::Permission { input: None, tool: name, id: Some(id.to_owned()), message: None });
         }
     }
 
@@ -347,7 +347,7 @@ impl Reader for Talk {
         if let Some(message) = self.approval_needed.take() {
             let id = turn.tools().last_open().map(str::to_owned);
             let tool = id.as_deref().and_then(|id| turn.tools().name(id)).unwrap_or("unknown").to_owned();
-            turn.meta(Known::Permission { tool, id, message: Some(message.clone()) });
+            turn.meta(Known::Permission { input: None, tool, id, message: Some(message.clone()) });
             turn.failure(Failure::of(FailureClass::Permission, None, message));
         }
     }

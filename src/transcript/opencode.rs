@@ -154,7 +154,12 @@ impl Parts {
             |message: &&String| message.contains("rejected permission") || message.contains("prevents you from using");
         if let Some(message) = error.as_ref().filter(denied) {
             self.denial = Some(message.clone());
-            turn.meta(Known::Permission { tool: name, id: Some(id.to_owned()), message: Some(message.clone()) });
+            turn.meta(Known::Permission {
+                input: None,
+                tool: name,
+                id: Some(id.to_owned()),
+                message: Some(message.clone()),
+            });
         }
         Ok(())
     }

@@ -309,7 +309,7 @@ impl Reader for Stream {
                 }
                 if status == Status::Fail && output == BLOCKED {
                     let tool = wire.tool.as_deref().unwrap_or("unknown").to_owned();
-                    turn.meta(Known::Permission { tool, id: Some(id.to_owned()), message: None });
+                    turn.meta(Known::Permission { input: None, tool, id: Some(id.to_owned()), message: None });
                 }
             }
             "auto_retry_start" => {

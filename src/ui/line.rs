@@ -172,7 +172,12 @@ impl<W: Write> LineView<W> {
                 if *tag == Tag::Think && parent.is_none() {
                     self.gathered.think(text, *delta);
                 }
-                let from = if parent.is_some() { Speaker::SubAgent } else { Speaker::Agent };
+                let from = match parent {
+                    Some(_) => Speaker::SubAgent,
+                    // Standard error beside the agent's own display.
+                    None if self.own_display => Speaker::Display,
+                    None => Speaker::Agent,
+                };
                 self.text(Voice { tag: *tag, from }, text, *delta)
             }
             Event::ToolStart { tool, .. } => {

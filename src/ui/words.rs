@@ -8,7 +8,7 @@ use super::figures;
 use super::history::clock;
 use super::style::Ink;
 use super::text::harmless;
-use crate::event::Known;
+use crate::event::{Known, denied};
 use crate::journal::{CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
 
@@ -111,8 +111,8 @@ pub(crate) fn meta(known: Known) -> Option<(String, Ink)> {
             let attempt = attempt.map_or_else(String::new, |attempt| format!(" (try {attempt})"));
             (format!("the agent retries after {}{attempt}{}", class.name(), after(message)), Ink::Warn)
         }
-        Known::Permission { tool, message, .. } => {
-            (format!("tool `{tool}` was not permitted{}", after(message)), Ink::Warn)
+        Known::Permission { tool, input, message, .. } => {
+            (format!("tool `{}` was not permitted{}", denied(&tool, input.as_deref()), after(message)), Ink::Warn)
         }
         Known::Unparsed { line, reason, .. } => {
             let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));

@@ -2,23 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Check, Kind, Part};
+use super::{Check, Kind, Part, plugins};
 use crate::agent::definition::When;
 use crate::agent::{
-    self, Agent, Auth, Catalog, Contract, Definition, Entry, Flags, Known, Probe, Question, Source, Start, State, Turn,
-    User,
+    self, Agent, Auth, Definition, Entry, Flags, Known, Probe, Question, Source, Start, State, Turn, User,
 };
 use crate::app::choose::{self, Purpose, passed_over, question, still_waiting};
 use crate::app::repository::{self, NOT_EXAMINED};
-use crate::commands::plugins;
-use crate::config::{FileLayer, Origin, Setting, Settings};
+use crate::config::{FileLayer, Settings};
 use crate::error::UserError;
-use crate::plugin::conformance::{Grade, Point};
-use crate::plugin::{self, files};
+use crate::plugin;
 use crate::process;
 use crate::process::runtime;
 use crate::run::start_error;
-use crate::trust::{self, Item};
+use crate::trust;
 
 pub(crate) struct Found {
     /// What is wrong with agent files.
@@ -37,13 +34,17 @@ pub(super) fn look(
     purpose: Purpose,
 ) -> Result<Found, UserError> {
     let catalog = choose::catalog(workspace, file)?;
-    let mut plugins = plugin_parts(named, settings, &catalog, workspace, purpose)?;
+    let mut plugins = plugins::parts(named, settings, &catalog, workspace, purpose)?;
     if named.is_some() && !plugins.is_empty() {
         return Ok(Found { warnings: catalog.warnings(), parts: plugins, missing: Vec::new() });
     }
-    let wanted = named.unwrap_or(settings.agent.value.as_str());
+    // The built-in agent that does the work of a driver without a file.
+    let built_in = plugin::settings::lacks_driver_file(settings, workspace).then_some("claude");
+    let named = named.map(|name| built_in.unwrap_or(name));
+    let wanted = named.or(built_in).unwrap_or(settings.agent.value.as_str());
+    let is_command = |name: &str| ["custom", plugin::wrapper::NAME].contains(&name);
     let entries: Vec<&Entry> = match named {
-        Some(name) if name != "custom" && name != "auto" => vec![catalog.find(name)?],
+        Some(name) if !is_command(name) && name != "auto" => vec![catalog.find(name)?],
         _ => catalog.entries().iter().collect(),
     };
     if purpose == Purpose::Run {
@@ -87,14 +88,19 @@ pub(super) fn look(
             (false, _) => (Kind::Other, ""),
         };
         let flags = shown.iter().find(|(of, _)| of == id).map(|(_, flags)| flags);
-        let checks = checks(entry, probe, flags);
+        let mut checks = checks(entry, probe, flags);
+        if is_chosen && built_in.is_some() {
+            let chosen = choose::choose(settings, file, workspace, Purpose::Look).ok();
+            let notices = chosen.into_iter().flat_map(|chosen| chosen.notices);
+            checks.extend(notices.map(|notice| Check::note("driver", notice)));
+        }
         found.parts.push(Part { name: id.clone(), title: format!("{id} ({name}){why}"), kind, checks });
     }
     found.parts.append(&mut plugins);
     if found.parts.iter().any(|part| part.kind == Kind::Chosen) {
         // An agent or a plug-in is chosen.
-    } else if wanted == "custom" {
-        found.parts.insert(0, custom(settings, file, workspace));
+    } else if is_command(wanted) {
+        found.parts.insert(0, command(wanted, settings, file, workspace));
     } else if chosen.is_none() {
         let check = Check::wrong("program", "no agent was found")
             .advice("`ralph agents` shows what can be installed; `--agent demo` needs nothing");
@@ -109,57 +115,6 @@ pub(super) fn look(
     // What matters comes first.
     found.parts.sort_by_key(|part| part.kind != Kind::Chosen);
     Ok(found)
-}
-
-/// The drivers and agent scripts of the repository, or the one that is named.
-fn plugin_parts(
-    named: Option<&str>,
-    settings: &Settings,
-    catalog: &Catalog,
-    workspace: &Path,
-    purpose: Purpose,
-) -> Result<Vec<Part>, UserError> {
-    let mut asked = settings.clone();
-    if let Some(name) = named {
-        asked.agent = Setting::new(name.to_owned(), Origin::Flag("AGENT"));
-    }
-    let chosen = plugin::settings::find(&asked, catalog, workspace)?;
-    let listed = [Contract::Driver, Contract::Script].into_iter();
-    let listed =
-        listed.flat_map(|contract| files::list(contract, workspace).into_iter().map(move |file| (contract, file)));
-    let listed = listed.map(|(contract, (name, path))| (contract, name, path));
-    let mut all: Vec<(Contract, String, PathBuf)> = listed.collect();
-    if let Some(chosen) = &chosen
-        && !all.iter().any(|(_, _, path)| *path == chosen.path)
-    {
-        all.push((chosen.contract(workspace)?, chosen.name.clone(), chosen.path.clone()));
-    }
-    let is_chosen = |path: &Path| chosen.as_ref().is_some_and(|chosen| chosen.path == path);
-    all.retain(|(_, _, path)| named.is_none() || is_chosen(path));
-    let items = all.iter().map(|(contract, _, path)| Item::file(contract.word(), path, workspace));
-    let items = items.collect::<Result<Vec<_>, _>>()?;
-    if purpose == Purpose::Run {
-        trust::consent(&items, settings)?;
-    }
-    let mut parts = Vec::new();
-    for ((contract, name, path), item) in all.into_iter().zip(items) {
-        let checks = if purpose == Purpose::Run || trust::known(&[item]) {
-            let points = plugins::examine(contract, &name, &path, settings, workspace)?;
-            let check = |point: Point| match point.grade {
-                Grade::Good => Check::fine("plug-in", point.text),
-                Grade::Note => Check::note("plug-in", point.text),
-                Grade::Bad => Check::wrong("plug-in", point.text)
-                    .advice(format!("test it point by point: `ralph agents check {}`", path.display())),
-            };
-            points.into_iter().map(check).collect()
-        } else {
-            vec![Check::note("plug-in", plugins::by_text(contract, &path, workspace)?)]
-        };
-        let (kind, why) = if is_chosen(&path) { (Kind::Chosen, ", which is asked for") } else { (Kind::Other, "") };
-        let title = format!("{name} ({} `{}`){why}", contract.word(), path.display());
-        parts.push(Part { name: format!("{}:{name}", contract.word()), title, kind, checks });
-    }
-    Ok(parts)
 }
 
 /// Asks all of them for their help at the same time.
@@ -259,7 +214,7 @@ fn login_check(definition: &Definition) -> Check {
 }
 
 /// Any command as an agent: all that can be seen is whether it can be started.
-fn custom(settings: &Settings, file: &FileLayer, workspace: &Path) -> Part {
+fn command(name: &str, settings: &Settings, file: &FileLayer, workspace: &Path) -> Part {
     let startable = choose::choose(settings, file, workspace, Purpose::Look).and_then(|chosen| {
         let invocation = chosen.agent.invocation(&Turn::new("", workspace))?;
         process::check(&invocation).map_err(|error| start_error(&error))
@@ -271,9 +226,10 @@ fn custom(settings: &Settings, file: &FileLayer, workspace: &Path) -> Part {
             None => Check::wrong("program", error.message),
         },
     };
+    let origin = &settings.command.origin;
     Part {
-        name: "custom".to_owned(),
-        title: "custom, which is asked for".to_owned(),
+        name: name.to_owned(),
+        title: format!("{name} (command from {origin}), which is asked for"),
         kind: Kind::Chosen,
         checks: vec![check],
     }

@@ -8,6 +8,7 @@ use crate::config::{self, FileLayer, Setting, Settings, ShellLine};
 use crate::error::{UserError, io_reason};
 use crate::git;
 use crate::journal::{Lock, LockError, Summary};
+use crate::plugin;
 use crate::plural::plural;
 use crate::process::{self, Containment, Invocation, runtime};
 use crate::run::start_error;
@@ -30,6 +31,7 @@ pub(crate) fn look(
         disk(workspace),
         processes(),
     ];
+    checks.extend(plugin::other_loops::notice(workspace).map(|notice| Check::fine("project", notice)));
     checks.extend(verify(settings, workspace));
     checks.extend(notice(settings, workspace));
     checks.push(records(settings, workspace));

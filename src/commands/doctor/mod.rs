@@ -4,15 +4,16 @@
 
 mod agents;
 mod machine;
+mod plugins;
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::app::choose::Purpose;
+use crate::app::choose::{Purpose, settle};
 use crate::app::working_directory;
 use crate::cli::Doctor;
-use crate::config;
+use crate::config::{self, Layer, Origin, Setting};
 use crate::error::{UserError, exit_code};
 use crate::process;
 use crate::ui::out;
@@ -98,7 +99,9 @@ impl Part {
 pub(crate) fn run(args: &Doctor) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let settings = config::environment().over(file.layer.clone()).settle();
+    let named = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("AGENT")));
+    let said = Layer { agent: named, ..Layer::default() }.over(config::environment()).over(file.layer.clone());
+    let settings = settle(said, &file, &workspace)?;
     process::protect(process::own_program());
     let purpose = if args.plugins { Purpose::Run } else { Purpose::Look };
     let found = agents::look(args.agent.as_deref(), &settings, &file, &workspace, purpose)?;

@@ -5,12 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
+use super::answer::{self, Answer};
 use super::status_file::{self, Status};
 use super::{Driver, context, session_id};
 use crate::agent::{PluginFile, Turn};
 use crate::error::UserError;
 use crate::event::FailureClass;
 use crate::journal::Outcome;
+use crate::plugin::attempt::Attempt;
 use crate::plugin::bash::jq::Call;
 use crate::process::{Invocation, PrivateFile};
 use crate::run::filter::Display;
@@ -18,7 +20,8 @@ use crate::run::iteration::Iteration;
 use crate::run::iteration_result::IterationResult;
 use crate::run::plugins::{Doing, Output, Plugin, Upcoming};
 use crate::run::prompt::Source;
-use crate::signals::{denial, status_block};
+use crate::signals::promise::Rule;
+use crate::signals::{Signal, denial, status_block};
 use crate::user_file;
 
 /// Where the contract keeps the session for the next run.
@@ -34,8 +37,12 @@ pub(crate) struct DriverInRun {
     driver: Driver,
     name: String,
     workspace: PathBuf,
+    /// Whether an iteration learns about the ones before.
+    continuity: bool,
     /// Whether sessions go on from one iteration to the next.
     goes_on: bool,
+    /// What counts as completion.
+    rule: Option<Rule>,
     expiry: Duration,
     /// The session that an earlier run left; it is looked at once.
     earlier: Option<String>,
@@ -85,14 +92,17 @@ impl DriverInRun {
         let filter = driver.filter().await?;
         let global =
             |name: &str| file.globals.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-        let goes_on = global("CLAUDE_USE_CONTINUE") == Some("true") && driver.facts.sessions;
+        let continuity = global("CLAUDE_USE_CONTINUE") == Some("true");
+        let goes_on = continuity && driver.facts.sessions;
         let hours = global("SESSION_EXPIRY_HOURS").and_then(|hours| hours.parse().ok()).unwrap_or(EXPIRY_HOURS);
         let most_calls = global("MAX_CALLS_PER_HOUR").and_then(|calls| calls.parse().ok());
         let mut loaded = Self {
             driver,
             name: agent.id().to_owned(),
             workspace: workspace.to_owned(),
+            continuity,
             goes_on,
+            rule: None,
             expiry: Duration::from_secs(hours * 3600),
             earlier: None,
             summary: None,
@@ -109,6 +119,7 @@ impl DriverInRun {
         for (name, value) in &next.environment {
             self.driver.export(&name.to_string_lossy(), &value.to_string_lossy()).await?;
         }
+        self.rule = Some(iteration.rule.clone());
         let words = iteration.context.prompts.last().cloned().unwrap_or_default();
         let session = if self.goes_on { iteration.resumes.take().or_else(|| self.earlier.take()) } else { None };
         let context = self.context(iteration, session.is_some(), next.plan_file.as_deref());
@@ -150,7 +161,7 @@ impl DriverInRun {
             remarks: &iteration.remarks,
             summary: self.summary.as_deref(),
         };
-        if self.goes_on || !iteration.remarks.is_empty() { context::loop_context(&facts) } else { String::new() }
+        if self.continuity || !iteration.remarks.is_empty() { context::loop_context(&facts) } else { String::new() }
     }
 
     /// The filter as a process of its own: a program that never ends must not hold the run up.
@@ -170,9 +181,15 @@ impl DriverInRun {
     /// Finds the session, and what the contract sees in the answer.
     async fn after(&mut self, result: &mut IterationResult, output: &Output) -> Result<Vec<String>, UserError> {
         let mut notices = Vec::new();
+        self.read_answer(result, output);
         let class = result.report.failure.as_ref().map(|failure| failure.class);
-        if result.ended_well() && result.assumed && class == Some(FailureClass::Agent) {
+        if result.ended_well() && result.assumed && result.answered && class == Some(FailureClass::Agent) {
             result.forgive();
+        }
+        if self.filter.is_some() && !result.displayed && result.answered {
+            self.filter = None;
+            notices
+                .push("`driver_stream_filter` showed nothing of the answer; ralph shows the output itself".to_owned());
         }
         let succeeded = result.report.failure.is_none();
         if self.driver.facts.sessions && succeeded {
@@ -193,11 +210,35 @@ impl DriverInRun {
             result.report.denied.push(denied.clone());
             result.receipt.denied.push(denied);
         }
+        if !result.report.denied.is_empty() {
+            notices.push(format!("not permitted: {}", result.report.denied.join(", ")));
+        }
         let said = words.split(status_block::BEGIN).next().unwrap_or_default().trim();
         self.summary = (!said.is_empty()).then(|| said.to_owned());
         self.status.end(&result.report.ended, succeeded);
         status_file::write(&self.workspace, &self.status);
         Ok(notices)
+    }
+
+    /// Takes the answer from an output whose shape no dialect knows.
+    fn read_answer(&self, result: &mut IterationResult, output: &Output) {
+        if !result.ended_well() || matches!(result.report.signal, Some(Signal::Complete { .. })) {
+            return;
+        }
+        let bytes = Attempt::of(output).and_then(|attempt| user_file::read(attempt.path(), answer::LARGEST));
+        let Some(answer) = bytes.ok().and_then(|bytes| Answer::read(&bytes)) else { return };
+        let Some(rule) = self.rule.clone() else { return };
+        let heard = answer.heard(rule);
+        result.report.signal = heard.signal.or_else(|| result.report.signal.take());
+        result.answered |= result.report.signal.is_some();
+        if !answer.text.trim().is_empty() {
+            result.answered = true;
+            result.heard.last_words = heard.last_words;
+        }
+        if result.report.denied.is_empty() {
+            result.report.denied.clone_from(&answer.denied);
+            result.receipt.denied = answer.denied;
+        }
     }
 
     /// The session that an earlier run of the same driver left, if it is not too old.

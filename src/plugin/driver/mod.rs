@@ -3,6 +3,7 @@
 //! The hooks run in one shell of the bridge; ralph starts the command itself. It must never evaluate what a hook gives
 //! back: an array is an argument vector, a filter is a program of jq.
 
+mod answer;
 pub(crate) mod context;
 pub(super) mod in_run;
 pub(crate) mod session_id;

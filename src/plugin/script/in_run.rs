@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::{Beginning, Script, fill};
+use super::{Beginning, PLAN, Script, fill, prompt_variables};
 use crate::agent::{PluginFile, Turn};
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, FailureClass, Messages, Tag};
 use crate::journal::{Outcome, Raw};
 use crate::plugin::attempt::Attempt;
+use crate::plugin::loop_config::RETRIES;
 use crate::process::{Exit, Invocation};
 use crate::run::decide::Failure;
 use crate::run::filter::Display;
@@ -18,17 +19,18 @@ use crate::signals::Signal;
 use crate::signals::promise::{REPLAN, Rule, Watch};
 use crate::user_file;
 
-/// The plan of an agent script's loop, which says how another one is made.
-const PLAN: &str = "implementation_plan.md";
-/// The line of it that says so.
+/// The line of the plan that says how another one is made.
 const PLAN_COMMAND: &str = "Plan Command:";
 
 pub(crate) struct ScriptInRun {
     script: Script,
     home: PathBuf,
-    /// What a prompt may use: a closed list.
-    variables: Vec<(String, String)>,
+    /// What a prompt may use beside the plan: what `config` sets, and what the loop exports.
+    exports: Vec<(String, String)>,
     rule: Option<Rule>,
+    /// How often a failed iteration is tried again, and how often this one was.
+    retries: u32,
+    retried: u32,
 }
 
 impl Plugin for ScriptInRun {
@@ -65,14 +67,21 @@ impl ScriptInRun {
 
     /// A script that was loaded.
     pub(crate) fn new(script: Script, next: &Upcoming<'_>, file: &PluginFile) -> Self {
-        Self { script, home: next.workspace.join(file.home()), variables: file.exports.clone(), rule: None }
+        let retries = file.globals.iter().rev().find(|(name, _)| name == "MAX_RETRIES");
+        let retries = retries.and_then(|(_, count)| count.parse().ok()).unwrap_or(RETRIES);
+        let home = next.workspace.join(file.home());
+        let exports = file.globals.iter().chain(&file.exports).cloned().collect();
+        Self { script, home, exports, rule: None, retries, retried: 0 }
     }
 
     /// Calls the hook before, and makes the iteration the script's.
     async fn before(&mut self, next: &Upcoming<'_>, iteration: &mut Iteration<'_>) -> Result<Vec<String>, UserError> {
         self.rule = Some(iteration.rule.clone());
-        self.script.export(&next.environment).await?;
-        let prompts = iteration.context.prompts.iter().map(|prompt| fill(prompt, &self.variables));
+        let mode = prompt_variables::mode(next.prompt, &self.home);
+        let environment = next.environment.iter().cloned().chain([("MODE".into(), mode.into())]);
+        self.script.export(&environment.collect::<Vec<_>>()).await?;
+        let variables = prompt_variables::all(&self.exports, mode, &self.home, next.workspace);
+        let prompts = iteration.context.prompts.iter().map(|prompt| fill(prompt, &variables));
         let prompts: Vec<String> = prompts.collect();
         let mut notices = self.script.hook("agent_pre_iteration").await?;
         let sent = prompts.first().cloned().unwrap_or_default();
@@ -111,6 +120,13 @@ impl ScriptInRun {
             } else if let Some(rule) = &self.rule {
                 report.signal = meaning(rule, &response.text);
             }
+        }
+        let failed = report.failure.as_ref().is_some_and(|failure| failure.class == FailureClass::Agent);
+        if failed && !report.interrupted && !report.out_of_time && self.retried < self.retries {
+            self.retried += 1;
+            report.free = Some(format!("retry {} of {}", self.retried, self.retries));
+        } else {
+            self.retried = 0;
         }
         if let Some(failure) = &report.failure {
             result.receipt.class = Some(failure.class);
@@ -170,6 +186,7 @@ mod tests {
     #[test]
     fn the_response_alone_says_what_is_meant() {
         let anywhere = Rule::new(None, Match::Anywhere);
+        let any_line = Rule::new(None, Match::AnyLine);
         let early = format!("<promise>COMPLETE</promise>\n{}", "x\n".repeat(300_000));
         assert!(matches!(meaning(&anywhere, &early), Some(Signal::Complete { .. })));
         assert!(!matches!(meaning(&Rule::new(None, Match::LastLine), &early), Some(Signal::Complete { .. })));
@@ -178,5 +195,21 @@ mod tests {
         assert!(matches!(meaning(&anywhere, both), Some(Signal::Complete { .. })));
         let inexact = meaning(&anywhere, "<promise> COMPLETE </promise> <promise>complete</promise>");
         assert!(!matches!(inexact, Some(Signal::Complete { .. })), "{inexact:?}");
+        for response in
+            [early.as_str(), "All done. <promise>COMPLETE</promise>\nBye.", "x\n**<promise>COMPLETE</promise>**\ny"]
+        {
+            assert!(matches!(meaning(&any_line, response), Some(Signal::Complete { .. })), "{}", &response[..40]);
+        }
+        for response in [
+            "I will not output <promise>COMPLETE</promise> yet\nbye",
+            "Not done: <promise>COMPLETE</promise>\nbye",
+            "> <promise>COMPLETE</promise>\n\nbye",
+            "```\n<promise>COMPLETE</promise>\n```\nbye",
+            "I do not say \"<promise>COMPLETE</promise>\"\nbye",
+        ] {
+            assert!(matches!(meaning(&any_line, response), Some(Signal::NearMiss { .. })), "{response}");
+        }
+        let both = "<promise>REPLAN</promise>\n<promise>COMPLETE</promise>\n<promise>REPLAN</promise>";
+        assert!(matches!(meaning(&any_line, both), Some(Signal::Complete { .. })));
     }
 }

@@ -4,6 +4,8 @@
 //! begin with the state of that one, so that each can be stopped by itself. Nothing here decides what an answer means.
 
 pub(super) mod in_run;
+pub(super) mod plan_slices;
+mod prompt_variables;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,6 +26,9 @@ const LONGEST_RESPONSE: usize = 64 * 1024 * 1024;
 
 /// The name of the agent's latest raw output, which hooks look for in the directory of their loop.
 const LAST_OUTPUT: &str = "last_agent_output";
+
+/// The plan of the loop that scripts were written for, in its directory.
+pub(super) const PLAN: &str = "implementation_plan.md";
 
 /// A loaded script.
 #[derive(Debug)]

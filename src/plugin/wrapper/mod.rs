@@ -95,7 +95,7 @@ fn agent(program: &str, args: Vec<String>, settings: &Settings, options: Options
 }
 
 /// What the configuration of its own loop says, as settings.
-pub(crate) fn taken_over(workspace: &Path) -> Layer {
+fn taken_over(workspace: &Path) -> Layer {
     let read = read(workspace);
     Layer {
         command: read.command.map(|(program, origin)| Setting::new(Some(Program(program)), origin)),
@@ -104,11 +104,13 @@ pub(crate) fn taken_over(workspace: &Path) -> Layer {
     }
 }
 
-/// What holds for such a run unless the user says otherwise.
-pub(crate) fn layer(agent: &Agent) -> Layer {
-    if agent.id() != NAME {
-        return Layer::default();
-    }
+/// What holds for such a run unless the user says otherwise; nothing when the settings mean another agent.
+pub(crate) fn layer(asked: &Settings, workspace: &Path) -> Result<Layer, UserError> {
+    let Some((_, origin)) = command(asked, workspace)? else { return Ok(Layer::default()) };
     let also = OF_SOME_RUNS.map(str::to_owned).to_vec();
-    Layer { completion_also: Some(Setting::new(also, Origin::Contract(NAME))), ..Layer::default() }
+    Ok(Layer {
+        agent: Some(Setting::new(NAME.to_owned(), origin)),
+        completion_also: Some(Setting::new(also, Origin::Contract(NAME))),
+        ..taken_over(workspace)
+    })
 }

@@ -115,6 +115,8 @@ struct Denial {
     tool_name: String,
     #[serde(default)]
     tool_use_id: Option<String>,
+    #[serde(default)]
+    tool_input: Value,
 }
 
 impl Claude {
@@ -141,6 +143,7 @@ impl Claude {
         }
         for denial in line.permission_denials.0.iter().flatten() {
             turn.meta(Known::Permission {
+                input: denial.tool_input["command"].as_str().map(str::to_owned),
                 tool: denial.tool_name.clone(),
                 id: denial.tool_use_id.clone(),
                 message: None,

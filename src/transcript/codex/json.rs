@@ -256,7 +256,7 @@ fn command(id: &str, item: Item<'_>, phase: Phase, turn: &mut Turn) {
     };
     turn.tool_end(id, None, status, None);
     if declined {
-        turn.meta(Known::Permission { tool: "shell".into(), id: Some(id.to_owned()), message: None });
+        turn.meta(Known::Permission { input: None, tool: "shell".into(), id: Some(id.to_owned()), message: None });
     }
 }
 

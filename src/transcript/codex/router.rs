@@ -41,7 +41,12 @@ impl Router {
         turn.tool_end(&id, None, Status::Fail, None);
         let refused = ["rejected", "reject command", "approval"].iter().any(|word| lower.contains(word));
         if refused && !lower.contains("verification failed") {
-            turn.meta(Known::Permission { tool: name.to_owned(), id: Some(id), message: Some(message.to_owned()) });
+            turn.meta(Known::Permission {
+                input: None,
+                tool: name.to_owned(),
+                id: Some(id),
+                message: Some(message.to_owned()),
+            });
         }
     }
 }

@@ -131,7 +131,8 @@ impl<W: Write> LineView<W> {
         if detail.is_quiet() {
             return Ok(());
         }
-        if message.shown >= most_shown(channel.filter(|channel| !detail.shows(*channel))) {
+        let whole = |channel: &Channel| detail.shows(*channel) || message.voice.from == Speaker::Display;
+        if message.shown >= most_shown(channel.filter(|channel| !whole(channel))) {
             message.folded += 1;
             if channel == Some(Channel::Sys) {
                 if message.last.len() == LAST_LINES {

@@ -1,0 +1,1 @@
+../../../../fixtures/drivers/opencode.sh
