@@ -76,6 +76,7 @@ pub(crate) async fn run(
         (None, None) => outcome.exit_code(),
     };
     looping.keep_whole_diff(recorder).await;
+    recorder.hurry_notifications(looping.time_left());
     let closed = looping.close(recorder, outcome, &reason, code);
     looping.plugins.close(outcome, &reason).await;
     match error {
@@ -294,10 +295,13 @@ impl Looping<'_> {
         self.before + self.started.elapsed().saturating_sub(self.suspended)
     }
 
+    fn time_left(&self) -> Option<Duration> {
+        Some(self.policy().max_time?.saturating_sub(self.elapsed()))
+    }
+
     /// When the time of the run is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let left = self.policy().max_time?.saturating_sub(self.elapsed());
-        Instant::now().checked_add(left)
+        Instant::now().checked_add(self.time_left()?)
     }
 
     /// The policy with the limits that were raised under way.

@@ -116,3 +116,10 @@ fn a_run_that_goes_on_after_an_answer_is_interrupted_like_any_other() {
     let ran = ran.dies_by(2);
     assert_eq!(ran.facts("run_end").last().unwrap()["outcome"], "interrupted");
 }
+
+#[test]
+fn an_agent_cannot_halt_its_own_run() {
+    let agent = "sh -c 'cat >/dev/null; kill -TSTP $PPID; sleep 0.5; (setsid env kill -TSTP $PPID); sleep 0.5; echo LOOP_COMPLETE'";
+    let (ran, _) = Test::new().command(agent).args(&["-n", "1"]).on_terminal(24, 80).wait();
+    ran.complete();
+}
