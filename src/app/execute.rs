@@ -19,7 +19,7 @@ use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, RunDirectory,
 use crate::process::{self, Size, runtime};
 use crate::redact::Redactor;
 use crate::run::notify::Notifier;
-use crate::run::{Came, Finished, Interrupts, Keys, Memory, Plan, Recorder, Room, run as run_loop};
+use crate::run::{Finished, Interrupts, Keys, Memory, Plan, Recorder, Room, run as run_loop};
 use crate::ui::out;
 use crate::ui::tui::{self, Left};
 
@@ -189,13 +189,7 @@ fn leave(warnings: Vec<String>, finished: Result<Finished, UserError>) -> ! {
 /// Waits for notices that are on their way. A Unix signal gives them up, and nothing else: the run is over.
 async fn told(notifier: Notifier) -> Vec<String> {
     let Ok(mut interrupts) = Interrupts::listen() else { return notifier.finish().await };
-    let given_up = async {
-        loop {
-            if let Came::Interrupt(interrupt, _) = interrupts.next().await {
-                return vec![format!("given up after {}", interrupt.name())];
-            }
-        }
-    };
+    let given_up = async { vec![format!("given up after {}", interrupts.interrupt().await.name())] };
     tokio::select! {
         wrong = notifier.finish() => wrong,
         given_up = given_up => given_up,

@@ -97,6 +97,7 @@ impl Tracked {
         limits: &mut Limits,
     ) -> Result<(Self, Vec<PathBuf>), GitError> {
         let failed = |error: io::Error| GitError::Failed(format!("cannot write snapshots: {error}"));
+        repository.check()?;
         let head = repository.head().await;
         let store = Store::create(directory, &repository).map_err(failed)?;
         store.set_head(&head).map_err(failed)?;
@@ -166,6 +167,7 @@ impl Tracked {
         effort: Effort,
         limits: &mut Limits,
     ) -> Result<Look, GitError> {
+        self.repository.check()?;
         let head = self.repository.head().await;
         if head.commit != self.head.commit {
             self.store.set_head(&head).map_err(|error| GitError::Failed(error.to_string()))?;

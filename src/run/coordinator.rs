@@ -44,6 +44,14 @@ pub(crate) async fn run(
 ) -> Result<Finished, UserError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
+    let snapshots = tokio::select! {
+        snapshots = Snapshots::open(&plan.workspace, &directory.path, plan.events_file.as_deref()) => snapshots,
+        // A large or a hostile repository takes its time. Nothing was run and nothing recorded yet.
+        interrupt = interrupts.interrupt() => {
+            let (outcome, reason) = (Outcome::Interrupted, "stopped by the user".to_owned());
+            return Ok(Finished { outcome, reason, interrupt: Some(interrupt) });
+        }
+    };
     let mut looping = Looping {
         plan,
         directory,
@@ -53,7 +61,7 @@ pub(crate) async fn run(
         inbox,
         memory,
         words: String::new(),
-        snapshots: Snapshots::open(&plan.workspace, &directory.path, plan.events_file.as_deref()).await,
+        snapshots,
         question: None,
         plugins: Plugins::new(plan.load_plugin.clone()),
     };

@@ -119,6 +119,17 @@ impl Interrupts {
         }
     }
 
+    /// Waits until somebody wants the run to end. Cancel-safe.
+    pub(crate) async fn interrupt(&mut self) -> Interrupt {
+        loop {
+            match self.next().await {
+                Came::Interrupt(interrupt, _) => return interrupt,
+                Came::Suspend => process::suspend_self(),
+                Came::Resized | Came::Retry => {}
+            }
+        }
+    }
+
     /// Ctrl-C that came as keys, not as a Unix signal.
     pub(crate) fn pressed(&mut self) -> Came {
         self.count(Interrupt::Int)
