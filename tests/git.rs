@@ -308,3 +308,12 @@ fn a_unix_signal_ends_a_run_whose_repository_takes_long_to_read() {
     running.wait().dies_by(15);
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
 }
+
+#[test]
+fn an_agent_that_blinds_git_does_not_get_around_allowed_paths() {
+    for blind in ["echo \"* working-tree-encoding=UTF-16\" > .gitattributes", "mkfifo .gitattributes"] {
+        let test = Test::new().file("a.txt", "a\n").file("ralph.yml", "allowed_paths: [PLAN.md]\n").repository();
+        let agent = format!("sh -c 'cat >/dev/null; {blind}; echo evil >> a.txt; echo LOOP_COMPLETE'");
+        test.command(&agent).args(&["-n", "1"]).run().exits(5).shows("`allowed_paths` cannot be checked");
+    }
+}

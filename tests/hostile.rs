@@ -454,3 +454,16 @@ fn a_socket_that_the_agent_removes_is_there_again_in_the_next_iteration() {
     running.tells(&["stop", "--now"]);
     running.wait().exits(130);
 }
+
+#[test]
+fn links_that_the_user_made_in_the_state_directory_stay() {
+    let ran = Test::new().agent(says(DONE)).run().complete();
+    let project = support::store(&ran.test.workspace()).path().to_owned();
+    let elsewhere = ran.test.workspace().parent().unwrap().join("elsewhere");
+    std::fs::rename(&project, &elsewhere).unwrap();
+    symlink(&elsewhere, &project).unwrap();
+    let ran = ran.test.run().complete();
+    assert!(project.is_symlink());
+    let said = ran.test.tool().args(["runs", "--ids"]).output().unwrap();
+    assert_eq!(String::from_utf8(said.stdout).unwrap().lines().count(), 2);
+}

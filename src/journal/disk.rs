@@ -91,7 +91,7 @@ impl Disk for RealDisk {
         let file = match make {
             Make::New => options.create_new(true).open(path)?,
             Make::OpenOrNew => {
-                make_way(path)?;
+                clear(path)?;
                 options.create(true).open(path)?
             }
         };
@@ -102,7 +102,7 @@ impl Disk for RealDisk {
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        make_way(path)?;
+        clear(path)?;
         let new = beside(path);
         // Whatever has this name is never written to: it may be a link.
         remove(&new)?;
@@ -219,24 +219,28 @@ impl RealFile {
     }
 }
 
-/// Makes sure that a file can be written at a path, whatever another process has put there: its directory is a real one
-/// that the owner may write to, and nothing but an ordinary file with one name is at the path. True when something had to be
-/// restored.
+/// Makes sure that a file of a run can be written at a path, whatever another process has put there: its directory is a real
+/// one, and nothing but an ordinary file with one name is at the path. True when something had to be restored.
 pub(crate) fn make_way(path: &Path) -> io::Result<bool> {
-    let mut restored = path.parent().map_or(Ok(false), own_directory)?;
+    let restored = path.parent().map_or(Ok(false), own_directory)?;
+    Ok(clear(path)? || restored)
+}
+
+/// The same for any file. Its directory may be a link of the user's.
+fn clear(path: &Path) -> io::Result<bool> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        make_directory(directory)?;
+    }
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_file() && there.nlink() == 1 => {
             if there.mode() & 0o600 != 0o600 {
                 fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
             }
+            Ok(false)
         }
-        Ok(_) => {
-            remove(path)?;
-            restored = true;
-        }
-        Err(_) => {}
+        Ok(_) => remove(path).map(|()| true),
+        Err(_) => Ok(false),
     }
-    Ok(restored)
 }
 
 /// Makes sure that a directory is a real one that the owner may write to. True when it was missing, was a link or something else, or could not be written to.
