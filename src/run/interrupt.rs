@@ -119,7 +119,7 @@ impl Interrupts {
         }
     }
 
-    /// Waits until somebody wants the run to end. Cancel-safe.
+    /// Waits for a Unix signal that ends the run. Cancel-safe.
     pub(crate) async fn interrupt(&mut self) -> Interrupt {
         loop {
             match self.next().await {
