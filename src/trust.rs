@@ -28,6 +28,9 @@ pub(crate) struct Item {
     /// What it is, apart from its content: two items of the same name are an old and a new form of one thing.
     name: String,
     hash: String,
+    /// The user's own words ask for it, so that nobody has to be asked. It is remembered: a resumed run finds it in its saved
+    /// plan, which another process may have changed.
+    given: bool,
 }
 
 impl Item {
@@ -42,6 +45,7 @@ impl Item {
             shown: format!("{kind} `{}`", path.display()),
             name: one_line(&place.display().to_string()),
             hash: hex(&hash.0.finalize()),
+            given: false,
         })
     }
 
@@ -51,7 +55,14 @@ impl Item {
             shown: format!("`{key}`: `{shown}` (from {origin})"),
             name: one_line(&format!("{key} in {}", workspace.display())),
             hash: hex(&Sha256::digest(text.as_bytes())),
+            given: false,
         }
+    }
+
+    #[must_use]
+    pub(crate) const fn given_by_user(mut self) -> Self {
+        self.given = true;
+        self
     }
 }
 
@@ -102,10 +113,10 @@ pub(crate) fn consent(items: &[Item], settings: &Settings) -> Result<(), UserErr
     }
     let memory = memory?;
     let new: Vec<Item> = items.iter().filter(|item| !memory.has(item, &[Known::Allowed])).cloned().collect();
-    if new.is_empty() {
-        return Ok(());
+    if new.iter().all(|item| item.given) {
+        return memory.add(&new, Known::Allowed);
     }
-    let list = new.iter().fold(String::new(), |mut list, item| {
+    let list = new.iter().filter(|item| !item.given).fold(String::new(), |mut list, item| {
         let change = if memory.has_name(item) { "changed" } else { "new" };
         let _ = write!(list, "\n  {change}: {}", item.shown);
         list
@@ -126,11 +137,12 @@ pub(crate) fn consent(items: &[Item], settings: &Settings) -> Result<(), UserErr
 
 /// True when this user has run or allowed all of them, with this content.
 pub(crate) fn known(items: &[Item]) -> bool {
-    items.is_empty()
-        || Memory::read().is_ok_and(|memory| items.iter().all(|item| memory.has(item, &[Known::Ran, Known::Allowed])))
+    let is_known = |memory: &Memory, item: &Item| item.given || memory.has(item, &[Known::Ran, Known::Allowed]);
+    items.iter().all(|item| item.given)
+        || Memory::read().is_ok_and(|memory| items.iter().all(|item| is_known(&memory, item)))
 }
 
-/// What the user wants: `ask` in the project's or in the user's own configuration is enough.
+/// What the user wants: `ask` in the project's or in the user's own configuration is enough. A saved plan cannot take it back.
 fn wanted(settings: &Settings) -> Result<Trust, UserError> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));

@@ -381,16 +381,7 @@ fn a_driver_is_loaded_once_in_a_run() {
 fn a_flood_on_a_hooks_standard_error_takes_no_memory() {
     let flood = "\ndriver_name() { head -c 200000000 /dev/zero | tr '\\0' x >&2; echo minimal; }\n";
     let running = with_minimal(flood, DONE).start();
-    let status = format!("/proc/{}/status", running.pid());
-    let peak = std::thread::spawn(move || {
-        let mut peak = 0;
-        while let Ok(text) = std::fs::read_to_string(&status) {
-            let Some(line) = text.lines().find(|line| line.starts_with("VmHWM")) else { break };
-            peak = line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        peak
-    });
+    let peak = around::peak_of(running.pid());
     running.wait().complete();
     let peak = peak.join().unwrap();
     assert!(peak > 0 && peak < 60_000, "{peak} kB");

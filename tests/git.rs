@@ -277,3 +277,43 @@ fn a_new_repository_outside_of_the_allowed_paths_is_a_veto() {
         .exits(5);
     assert!(ran.stdout().contains("`n` changed"), "{}", ran.stdout());
 }
+
+#[test]
+fn pipes_in_the_place_of_files_that_git_reads_hold_nothing_up() {
+    for name in [".gitignore", ".gitattributes", ".git/objects/info/alternates"] {
+        for agent in ["echo LOOP_COMPLETE", &format!("rm -f {name}; mkfifo {name}; echo LOOP_COMPLETE")] {
+            let test = Test::new().file("a", "a").repository().args(&["-n", "1"]);
+            if !agent.contains("mkfifo") {
+                let made = std::process::Command::new("mkfifo").arg(test.workspace().join(name)).status();
+                assert!(made.unwrap().success());
+            }
+            let start = std::time::Instant::now();
+            let ran = test.command(&format!("sh -c 'cat >/dev/null; {agent}'")).run().complete();
+            assert!(start.elapsed() < std::time::Duration::from_secs(30), "{name}: {:?}", start.elapsed());
+            ran.shows("is not an ordinary file");
+        }
+    }
+}
+
+#[test]
+fn a_unix_signal_ends_a_run_whose_repository_takes_long_to_read() {
+    // git waits for it: a rule file below the top is read by git alone.
+    let test = Test::new().file("sub/a", "a").repository();
+    let made = std::process::Command::new("mkfifo").arg(test.workspace().join("sub/.gitignore")).status();
+    assert!(made.unwrap().success());
+    let running = test.agent(says(DONE)).start();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let start = std::time::Instant::now();
+    running.signal(Signal::TERM);
+    running.wait().dies_by(15);
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_agent_that_blinds_git_does_not_get_around_allowed_paths() {
+    for blind in ["echo \"* working-tree-encoding=UTF-16\" > .gitattributes", "mkfifo .gitattributes"] {
+        let test = Test::new().file("a.txt", "a\n").file("ralph.yml", "allowed_paths: [PLAN.md]\n").repository();
+        let agent = format!("sh -c 'cat >/dev/null; {blind}; echo evil >> a.txt; echo LOOP_COMPLETE'");
+        test.command(&agent).args(&["-n", "1"]).run().exits(5).shows("`allowed_paths` cannot be checked");
+    }
+}

@@ -247,6 +247,27 @@ fn trust_lists_everything_that_would_run_in_one_question() {
 }
 
 #[test]
+fn a_saved_plan_that_was_changed_needs_consent_again() {
+    let test = Test::new().file("ralph.yml", "trust: ask\n").agent(says("One."));
+    let ran = test.args(&["-n", "1", "--verify", "touch checked"]).run().exits(5);
+    let resume = |count: &str| ran.test.tool().args(["resume", "-n", count]).output().unwrap();
+    let resumed = resume("2");
+    assert_eq!(resumed.status.code(), Some(5), "the user's own words need no question: {resumed:?}");
+    let plan = run_directory(&ran.test.workspace()).unwrap().join("plan.json");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    for changed in [
+        text.replace("touch checked", "touch pwned"),
+        text.replace("touch checked", "touch pwned").replace("\"ask\"", "\"always\""),
+    ] {
+        std::fs::write(&plan, changed).unwrap();
+        let resumed = resume("3");
+        let said = String::from_utf8_lossy(&resumed.stderr);
+        assert_eq!(resumed.status.code(), Some(2), "{said}");
+        assert!(said.contains("changed: `verify`: `touch pwned`"), "{said}");
+    }
+}
+
+#[test]
 fn plug_ins_of_another_user_are_ignored() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can make files of another user");
@@ -328,11 +349,20 @@ fn meddling(what: &str) -> String {
 
 #[test]
 fn the_journal_of_a_running_run_is_watched_and_restored() {
+    let removed = "removed or replaced the journal";
     for (what, expected) in [
-        ("sed -i s/work/play/ $journal", "removed or replaced the journal"),
-        ("rm -r $(dirname $journal)", "removed or replaced the journal"),
+        ("sed -i s/work/play/ $journal", removed),
+        ("rm -r $(dirname $journal)", removed),
+        ("rm -r state", removed),
+        ("rm -r state; mkdir state; chmod 500 state", removed),
+        ("rm $journal; mkfifo $journal", removed),
+        ("rm $journal; mkdir -p $journal/sub", removed),
+        ("mv $journal away; ln -s $PWD/away $journal", removed),
+        ("mv $(dirname $journal) away; ln -s $PWD/away $(dirname $journal)", ""),
         ("echo rubbish >> $journal", "added 8 bytes to the journal"),
-        (": > $journal", "cut the journal of this run to 0 bytes"),
+        (": > $journal", "bytes off the journal of this run"),
+        ("printf XXXX | dd of=$journal bs=1 seek=40 conv=notrunc 2>/dev/null", "overwrote the journal"),
+        ("chmod -R 000 $(dirname $journal)", ""),
     ] {
         let test = Test::new().file("ralph.yml", "journal: {directory: state}\n").command(&meddling(what));
         let ran = test.args(&["-n", "1"]).run().complete();
@@ -342,11 +372,57 @@ fn the_journal_of_a_running_run_is_watched_and_restored() {
             .output()
             .unwrap();
         let text = String::from_utf8(journals.stdout).unwrap();
-        assert!(ran.stdout().contains("inside of the workspace") && !text.contains("\"files\""), "no progress: {text}");
-        assert!(text.contains("\"run_end\"") && !text.lines().any(|line| line == "rubbish"), "{what}: {text}");
+        assert!(ran.stdout().contains("inside of the workspace"), "{}", ran.stdout());
+        assert!(!text.lines().any(|line| line == "rubbish"), "{what}: {text}");
         assert!(text.contains(expected), "{what}: {text}");
         assert!(ran.stdout().contains("full record: `ralph show"), "the view follows: {}", ran.stdout());
-        assert!(text.contains("\"run_start\""), "what ralph still has is restored: {what}: {text}");
+        assert_eq!(ran.stdout().matches("inside of the workspace").count(), 1, "{what}: {}", ran.stdout());
+        let numbers: Vec<_> = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["seq"].as_u64().unwrap())
+            .collect();
+        assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "every record, once: {what}: {text}");
+        assert!(text.contains("\"run_start\"") && text.contains("\"run_end\""), "{what}: {text}");
+    }
+}
+
+#[test]
+fn what_an_agent_plants_among_the_files_of_its_run_is_neither_followed_nor_fatal() {
+    for plant in [
+        "ln -s $PWD/victim $run/raw/2.stdout",
+        "ln $PWD/victim $run/raw/2.stdout",
+        "mkfifo $run/raw/2.stdout",
+        "mkdir $run/raw/2.stderr",
+        "ln -s $PWD/victim $run/prompts/2.md",
+        "ln -s $PWD/victim $run/prompts/2.md.new",
+        "ln -s $PWD/victim $run/summary.json.new",
+        "rm -r $run/raw; ln -s $PWD/private $run/raw",
+        "rm -r $run/raw; echo file > $run/raw",
+        "rm -r $run/raw $run/prompts",
+        "rm -r $run; ln -s $PWD/private $run",
+        "rm -r state",
+        "chmod -R a-w state",
+        "echo {} > $run/plan.json",
+        "rm $run/plan.json; ln -s $PWD/victim $run/plan.json",
+        "grep -rl working . | xargs sed -i s/working/sleeping/",
+    ] {
+        let agent = format!(
+            "sh -c 'cat >/dev/null; echo working; [ $RALPH_ITERATION = 1 ] || exit 0; for run in state/projects/*/runs/*; do {plant}; done'"
+        );
+        let test = Test::new().repository().file("ralph.yml", "journal: {directory: state}\n");
+        let test = test.file("victim", "precious\n").file("private/kept", "kept\n").command(&agent);
+        let ran = test.args(&["-n", "3"]).run();
+        let victim = std::fs::read_to_string(ran.test.workspace().join("victim")).unwrap();
+        assert!(victim.starts_with("precious") || plant.contains("sed"), "{plant}: {victim}");
+        assert_eq!(victim.lines().count(), 1, "{plant}: {victim}");
+        let private = std::fs::read_dir(ran.test.workspace().join("private")).unwrap().count();
+        assert_eq!(private, 1, "nothing was written through the link: {plant}");
+        let ran = ran.exits(5);
+        let resumed = ran.test.tool().args(["resume", "-n", "4"]).output().unwrap();
+        let said = String::from_utf8_lossy(&resumed.stdout);
+        assert_eq!(resumed.status.code(), Some(5), "{plant}: {said} {}", String::from_utf8_lossy(&resumed.stderr));
+        let is_loud = ran.stdout().contains("another process");
+        assert!(is_loud || plant.contains(".new") || plant.contains("a-w"), "{plant}: {}", ran.stdout());
     }
 }
 
@@ -377,4 +453,17 @@ fn a_socket_that_the_agent_removes_is_there_again_in_the_next_iteration() {
     running.until("the second iteration", |running| running.journal().matches("iteration_start").count() == 2);
     running.tells(&["stop", "--now"]);
     running.wait().exits(130);
+}
+
+#[test]
+fn links_that_the_user_made_in_the_state_directory_stay() {
+    let ran = Test::new().agent(says(DONE)).run().complete();
+    let project = support::store(&ran.test.workspace()).path().to_owned();
+    let elsewhere = ran.test.workspace().parent().unwrap().join("elsewhere");
+    std::fs::rename(&project, &elsewhere).unwrap();
+    symlink(&elsewhere, &project).unwrap();
+    let ran = ran.test.run().complete();
+    assert!(project.is_symlink());
+    let said = ran.test.tool().args(["runs", "--ids"]).output().unwrap();
+    assert_eq!(String::from_utf8(said.stdout).unwrap().lines().count(), 2);
 }

@@ -68,3 +68,32 @@ fn an_encrypted_address_is_reached_by_curl_and_stands_in_no_list_of_processes() 
     let body: serde_json::Value = serde_json::from_slice(&std::fs::read(ran.test.bin().join("body")).unwrap()).unwrap();
     assert_eq!(body["notice"].as_str(), Some("complete"));
 }
+
+#[test]
+fn a_notification_has_no_more_time_than_the_run() {
+    let config = "notify:\n  on: [failed]\n  command: 'echo $$ > pid; exec sleep 40'\n";
+    let test = Test::new().file("ralph.yml", config).command("sleep 30").args(&["--max-time", "1s"]);
+    let start = std::time::Instant::now();
+    let ran = test.run().exits(5).complains("notification failed: stopped after 2 s");
+    assert!(start.elapsed() < std::time::Duration::from_secs(8), "{:?}", start.elapsed());
+    let pid = std::fs::read_to_string(ran.test.workspace().join("pid")).unwrap();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "it was stopped");
+}
+
+#[test]
+fn each_secret_part_of_a_webhook_is_a_secret() {
+    let parts = ["T0AB12CD3", "B0XY98ZW7", "xKd83jQmNfoePq1SlaMwTz0u"];
+    let address = format!("http://127.0.0.1:1/services/{}?key=purple-horse-9931&v=1", parts.join("/"));
+    let agent =
+        format!("printf '%s\\n' {} purple-horse-9931 /services/{} LOOP_COMPLETE", parts.join(" "), parts.join("/"));
+    let config = format!("notify: {{on: [blocked], webhook: '{address}'}}\n");
+    let ran = Test::new().file("ralph.yml", config).command(&agent).run().complete();
+    let path = support::run_directory(&ran.test.workspace()).unwrap().join("journal.jsonl");
+    let journal = std::fs::read_to_string(path).unwrap();
+    let said = ran.stdout().split("LOOP_COMPLETE").nth(1).unwrap_or_default().to_owned();
+    for part in parts.into_iter().chain(["purple-horse-9931"]) {
+        assert!(!journal.contains(part), "{part}: {journal}");
+        assert!(!said.contains(part), "{part}: {said}");
+    }
+    assert!(journal.contains("/services/"), "what is public stays: {journal}");
+}

@@ -167,11 +167,33 @@ fn a_unix_signal_is_heard_while_the_agent_floods() {
 
 #[test]
 fn every_unix_signal_that_ends_programs_stops_the_run() {
-    for signal in [Signal::QUIT, Signal::USR2, Signal::ALARM, Signal::XFSZ, Signal::VTALARM, Signal::SYS] {
+    for signal in [
+        Signal::QUIT,
+        Signal::USR2,
+        Signal::ALARM,
+        Signal::XFSZ,
+        Signal::VTALARM,
+        Signal::SYS,
+        Signal::TRAP,
+        Signal::ABORT,
+        Signal::XCPU,
+        Signal::PROF,
+    ] {
         let run = Test::new().command("sleep 30").start();
         run.until("the agent runs", |run| run.journal().contains("iteration_start"));
         run.signal(signal);
         let ran = run.wait().dies_by(signal.as_raw());
+        assert_eq!(ran.facts("run_end")[0]["outcome"], "interrupted", "{signal:?}");
+    }
+}
+
+#[test]
+fn a_unix_signal_of_a_fault_that_another_process_sends_stops_the_run() {
+    for signal in [Signal::ILL, Signal::FPE, Signal::SEGV, Signal::BUS] {
+        let run = Test::new().command("sleep 30").start();
+        run.until("the agent runs", |run| run.journal().contains("iteration_start"));
+        run.signal(signal);
+        let ran = run.wait().dies_by(15);
         assert_eq!(ran.facts("run_end")[0]["outcome"], "interrupted", "{signal:?}");
     }
 }

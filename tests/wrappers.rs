@@ -376,3 +376,15 @@ fn limits_and_errors_in_prose_mean_nothing() {
         printing(&[&says, RESULT], 0).run().complete();
     }
 }
+
+#[test]
+fn a_refused_login_of_a_command_comes_with_advice() {
+    let retry = r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":500,"error_status":401,"error":"authentication_failed"}"#;
+    let text = format!("#!/bin/sh\ncat >/dev/null\necho '{retry}'\nsleep 30\n");
+    let ran = started(&text).args(&["-n", "3"]).run().exits(4);
+    ran.shows("start `./wrap.sh` once and log in, or set the API key that it needs");
+    let error = r#"@@RALPH@@ {"type":"meta","meta":{"kind":"error","class":"auth","message":"401"}}"#;
+    let test = wrapper(&format!("#!/bin/sh\necho '{error}'\nexit 1\n")).command("./wrap.sh");
+    let ran = test.args(&["--transcript", "rtf1", "-n", "3"]).run().exits(4);
+    ran.shows("start `./wrap.sh` once and log in, or set the API key that it needs");
+}

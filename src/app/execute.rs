@@ -2,6 +2,7 @@
 //! `ralph resume` takes one up again.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::steering::answered;
 use super::{resume, warn};
@@ -18,8 +19,12 @@ use crate::journal::{EventsFile, Holder, Journal, Lock, LockError, RunDirectory,
 use crate::process::{self, Size, runtime};
 use crate::redact::Redactor;
 use crate::run::notify::Notifier;
-use crate::run::{Came, Interrupts, Keys, Memory, Plan, Recorder, Room, run as run_loop};
+use crate::run::{Finished, Interrupts, Keys, Memory, Plan, Recorder, Room, run as run_loop};
+use crate::ui::out;
 use crate::ui::tui::{self, Left};
+
+/// How long a reader that stalls may take for the last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The store of a working directory, locked for one run.
 pub(crate) struct LockedWorkspace {
@@ -146,6 +151,7 @@ impl Performance {
         if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
             warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
+            leave(warnings, finished);
         }
         let left = showing.close();
         warn(warnings);
@@ -160,16 +166,30 @@ impl Performance {
     }
 }
 
+/// Ends the program although its reader stalls, as a terminal does after Ctrl-S: the last words get a moment, and no more.
+fn leave(warnings: Vec<String>, finished: Result<Finished, UserError>) -> ! {
+    let code = finished.as_ref().map_or_else(UserError::exit_code, |finished| finished.outcome.exit_code());
+    let interrupt = finished.as_ref().ok().and_then(|finished| finished.interrupt);
+    let said = std::thread::Builder::new().name("last words".into()).spawn(move || {
+        warn(warnings);
+        if let Err(error) = &finished {
+            out::error(error);
+        }
+    });
+    let start = Instant::now();
+    while said.as_ref().is_ok_and(|said| !said.is_finished()) && start.elapsed() < LAST_WORDS {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    match interrupt {
+        Some(interrupt) => process::die_by(interrupt.number()),
+        None => std::process::exit(i32::from(code)),
+    }
+}
+
 /// Waits for notices that are on their way. A Unix signal gives them up, and nothing else: the run is over.
 async fn told(notifier: Notifier) -> Vec<String> {
     let Ok(mut interrupts) = Interrupts::listen() else { return notifier.finish().await };
-    let given_up = async {
-        loop {
-            if let Came::Interrupt(interrupt, _) = interrupts.next().await {
-                return vec![format!("given up after {}", interrupt.name())];
-            }
-        }
-    };
+    let given_up = async { vec![format!("given up after {}", interrupts.interrupt().await.name())] };
     tokio::select! {
         wrong = notifier.finish() => wrong,
         given_up = given_up => given_up,

@@ -21,23 +21,18 @@ pub(crate) fn consent(settings: &Settings, file: &FileLayer, workspace: &Path) -
 
 /// Everything that a run would execute.
 fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec<Item>, UserError> {
-    let command = |key, text: &str, origin: &Origin| Item::command(key, text, text, origin, workspace);
+    let command =
+        |key, text: &str, origin: &Origin| of_origin(Item::command(key, text, text, origin, workspace), origin);
     let mut items = Vec::new();
-    if is_of_file(&settings.verify.origin) {
-        let checks = settings.verify.value.iter();
-        items.extend(checks.map(|check| command("verify", &check.command, &settings.verify.origin)));
-    }
-    if let Setting { value: Some(ShellLine(argv)), origin } = &settings.notify_command
-        && is_of_file(origin)
-    {
+    let checks = settings.verify.value.iter();
+    items.extend(checks.map(|check| command("verify", &check.command, &settings.verify.origin)));
+    if let Setting { value: Some(ShellLine(argv)), origin } = &settings.notify_command {
         items.push(command("notify.command", &argv.join(" "), origin));
     }
-    if let Setting { value: Choice::Command(argv), origin } = &settings.transcript
-        && is_of_file(origin)
-    {
+    if let Setting { value: Choice::Command(argv), origin } = &settings.transcript {
         items.push(command("transcript.command", &argv.join(" "), origin));
     }
-    if !settings.extra_args.value.is_empty() && is_of_file(&settings.extra_args.origin) {
+    if !settings.extra_args.value.is_empty() {
         items.push(command("cli.extra_args", &settings.extra_args.value.join(" "), &settings.extra_args.origin));
     }
     let catalog = catalog(workspace, file)?;
@@ -100,15 +95,12 @@ pub(crate) fn of_agent(
 /// user's; a name that is found in the workspace is not.
 fn of_command(key: &str, argv: &[String], origin: &Origin, workspace: &Path) -> Result<Vec<Item>, UserError> {
     let text = argv.join(" ");
-    let mut items = Vec::new();
-    if is_of_file(origin) {
-        items.push(Item::command(key, &text, &argv.join("\0"), origin, workspace));
-    }
+    let mut items = vec![of_origin(Item::command(key, &text, &argv.join("\0"), origin, workspace), origin)];
     if let Some(program) = argv.first()
-        && (is_of_file(origin) || !program.contains('/'))
         && let Some(path) = agent::found_inside(program, workspace)
     {
-        items.push(Item::file("program", &path, workspace)?);
+        let item = Item::file("program", &path, workspace)?;
+        items.push(if program.contains('/') { of_origin(item, origin) } else { item });
     }
     Ok(items)
 }
@@ -117,9 +109,8 @@ fn of_command(key: &str, argv: &[String], origin: &Origin, workspace: &Path) -> 
 fn of_adapter(name: &str, adapter: &Adapter, workspace: &Path) -> Vec<Item> {
     let mut items = Vec::new();
     let mut add = |key: &str, shown: String, text: String, origin: &Origin| {
-        if is_of_file(origin) {
-            items.push(Item::command(&format!("adapters.{name}.{key}"), &shown, &text, origin, workspace));
-        }
+        let item = Item::command(&format!("adapters.{name}.{key}"), &shown, &text, origin, workspace);
+        items.push(of_origin(item, origin));
     };
     if let Some(Setting { value: Some(CommandLine(argv)), origin }) = &adapter.command {
         add("command", argv.join(" "), argv.join("\0"), origin);
@@ -174,6 +165,10 @@ pub(crate) fn may_start(entry: &Entry, settings: &Settings, adapter: &Adapter, w
     if trust::known(&items) { Start::Outside } else { Start::No }
 }
 
-fn is_of_file(origin: &Origin) -> bool {
-    matches!(origin, Origin::File { .. })
+/// What the user says on the command line is the user's own. What a configuration file or a saved plan says is not.
+fn of_origin(item: Item, origin: &Origin) -> Item {
+    match origin {
+        Origin::File { .. } | Origin::Saved(_) => item,
+        Origin::Flag(_) | Origin::Environment(_) | Origin::Default | Origin::Contract(_) => item.given_by_user(),
+    }
 }

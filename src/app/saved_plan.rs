@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{self, Adapter, FileLayer, Layer, Saved, Settings};
+use crate::config::{self, Adapter, FileLayer, Layer, Saved, Settings, Trust};
 use crate::error::{UserError, io_reason};
 use crate::journal::RunDirectory;
 use crate::journal::disk::{Disk as _, RealDisk};
-use crate::journal::store::PLAN;
 use crate::redact::Redactor;
 use crate::run::prompt::Source;
+use crate::user_file;
 
 /// A run as it was planned.
 #[derive(Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl SavedPlan {
     }
 
     pub(crate) fn write(&self, run: &RunDirectory) -> std::io::Result<()> {
-        RealDisk.replace(&run.path.join(PLAN), &serde_json::to_vec_pretty(self)?)
+        RealDisk.replace(&run.plan(), &serde_json::to_vec_pretty(self)?)
     }
 
     /// Reads the plan of a run that resumes: its settings and its prompt.
@@ -60,8 +60,8 @@ impl SavedPlan {
             UserError::usage(format!("cannot resume the run `{}`: {reason}", run.id))
                 .hint("start a new run: what was done so far is in the working directory")
         };
-        let path = run.path.join(PLAN);
-        let bytes = std::fs::read(&path)
+        let path = run.plan();
+        let bytes = user_file::read(&path, user_file::MOST_BYTES)
             .map_err(|error| unusable(&format!("`{}` cannot be read: {}", path.display(), io_reason(&error))))?;
         let plan: Self = serde_json::from_slice(&bytes)
             .map_err(|error| unusable(&format!("`{}` is damaged: {error}", path.display())))?;
@@ -73,6 +73,11 @@ impl SavedPlan {
             }
             Prompt::Text { text, from } => Source::Text { text, from },
         };
-        Ok((plan.settings.restore(&today)?, prompt))
+        let mut file = plan.settings.restore(&today)?;
+        // Another process may have changed the plan. It cannot take back that the user wants to be asked.
+        if today.layer.trust.as_ref().is_some_and(|trust| trust.value == Trust::Ask) {
+            file.layer.trust.clone_from(&today.layer.trust);
+        }
+        Ok((file, prompt))
     }
 }

@@ -30,6 +30,7 @@ impl Steering {
 
 impl Actions for Steering {
     fn ending_signals(&self) -> Vec<i32> {
+        process::end_like_sigterm();
         let all = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().chain(process::ending_signals());
         all.filter(|signal| !process::ignores(*signal)).collect()
     }

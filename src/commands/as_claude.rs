@@ -124,8 +124,11 @@ fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<bool, User
         let own = file.adapter(agent.id()).timeout.and_then(|timeout| timeout.value);
         let total = own.unwrap_or(settings.timeout.value);
         let clocks = Clocks { total: (!total.is_zero()).then_some(total), ..Clocks::default() };
+        // Before the agent starts, so that no Unix signal ends ralph without it.
+        let interrupts = Interrupts::listen()
+            .map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
         let process = process::start(invocation, clocks).map_err(|error| crate::run::start_error(&error))?;
-        speak(process, &selected, &prompt, out).await
+        speak(process, interrupts, &selected, &prompt, out).await
     })
 }
 
@@ -167,9 +170,13 @@ fn prompt(arguments: &Arguments, out: &mut Voice) -> Result<String, UserError> {
 }
 
 /// Reads the agent to its end. A Unix signal ends the whole tree at once, also while nobody reads what is written.
-async fn speak(mut process: Process, selected: &Selected, prompt: &str, out: &mut Voice) -> Result<bool, UserError> {
-    let mut interrupts =
-        Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
+async fn speak(
+    mut process: Process,
+    mut interrupts: Interrupts,
+    selected: &Selected,
+    prompt: &str,
+    out: &mut Voice,
+) -> Result<bool, UserError> {
     if matches!(selected, Selected::Command(_)) {
         return Err(UserError::usage("`transcript: {command: …}` cannot be used by `as-claude`"));
     }

@@ -19,7 +19,30 @@ impl Meta {
 
     /// The typed form, when the kind is known and its fields fit.
     pub fn known(&self) -> Option<Known> {
-        Known::deserialize(Value::Object(self.0.clone())).ok()
+        self.read().ok()
+    }
+
+    fn read(&self) -> Result<Known, serde_json::Error> {
+        Known::deserialize(Value::Object(self.0.clone()))
+    }
+
+    /// Why a fact of a known kind says less than its sender meant: a field that does not fit.
+    pub(crate) fn problem(&self) -> Option<String> {
+        match self.read() {
+            Err(error) => {
+                let message = error.to_string();
+                let is_other_kind = message.starts_with(&format!("unknown variant `{}`", self.kind()?));
+                (!is_other_kind).then(|| format!("`meta`: {message}"))
+            }
+            Ok(Known::Error { resets_at, .. }) => {
+                let found = self.0.get("resets_at").filter(|found| !found.is_null())?;
+                let is_time = resets_at.is_some_and(|at| at.parse::<jiff::Timestamp>().is_ok());
+                (!is_time).then(|| {
+                    format!("`meta.resets_at` must be a time in RFC 3339 or seconds since 1970, found `{found}`")
+                })
+            }
+            Ok(_) => None,
+        }
     }
 }
 
@@ -164,15 +187,18 @@ pub enum Known {
 
 /// A time as RFC 3339, or as seconds since 1970. A number that is no time is left out: the rest of the error still counts.
 fn time_or_seconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(match Option::<Value>::deserialize(deserializer)? {
-        Some(Value::String(text)) => Some(text),
-        Some(Value::Number(number)) => {
+    let time = |value: Value| match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => {
             #[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-            let seconds = number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64));
-            seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok()).map(|at| at.to_string())
+            let seconds = number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64))?;
+            // A clock of JavaScript counts milliseconds.
+            let at = jiff::Timestamp::from_second(seconds).or_else(|_| jiff::Timestamp::from_millisecond(seconds));
+            at.ok().map(|at| at.to_string())
         }
         _ => None,
-    })
+    };
+    Ok(Option::<Value>::deserialize(deserializer)?.and_then(time))
 }
 
 /// One item of the agent's plan.

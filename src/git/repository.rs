@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::command::{self, is_object_id};
+use super::command::{self, GitError, is_object_id};
 use super::files;
 
 /// Settings that say how files are stored. They start nothing, and only these values are taken over.
@@ -64,6 +64,18 @@ impl Repository {
         let config = files::read(&common.join("config"), 1024 * 1024).unwrap_or_default();
         let config = settings(&String::from_utf8_lossy(&config)).collect();
         Some(Self { top: top.to_owned(), directory, common, config })
+    }
+
+    /// Fails where git would wait for ever: a pipe or a device in the place of a file that git reads.
+    pub(super) fn check(&self) -> Result<(), GitError> {
+        let read = [".gitignore", ".gitattributes", ".gitmodules"].map(|name| self.top.join(name));
+        let read = read.into_iter().chain([self.common.join("objects/info/alternates")]);
+        for path in read {
+            if std::fs::metadata(&path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+                return Err(GitError::Failed(format!("`{}` is not an ordinary file", path.display())));
+            }
+        }
+        Ok(())
     }
 
     /// Reads HEAD. Refs that are not kept in files are asked for.

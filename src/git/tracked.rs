@@ -51,6 +51,8 @@ pub(super) struct Tracked {
     watch: Watching,
     /// Where changes must not hide: files with ignore rules that were themselves ignored at the start.
     hidden_rules: Option<BTreeMap<PathBuf, u64>>,
+    /// Why the last look failed: what is known is old then.
+    unseen: Option<String>,
 }
 
 /// What tells of touched paths.
@@ -97,6 +99,7 @@ impl Tracked {
         limits: &mut Limits,
     ) -> Result<(Self, Vec<PathBuf>), GitError> {
         let failed = |error: io::Error| GitError::Failed(format!("cannot write snapshots: {error}"));
+        repository.check()?;
         let head = repository.head().await;
         let store = Store::create(directory, &repository).map_err(failed)?;
         store.set_head(&head).map_err(failed)?;
@@ -121,6 +124,7 @@ impl Tracked {
             skipped,
             watch,
             hidden_rules: None,
+            unseen: None,
         };
         let missing: BTreeSet<&[u8]> = submodules.iter().chain(&left_out).map(Vec::as_slice).collect();
         let mut look = tracked.look_except(&missing, Effort::Full, limits).await?;
@@ -133,6 +137,7 @@ impl Tracked {
     /// Looks at the work tree, and makes the index and the tree as it is now.
     pub(super) async fn look(&mut self, effort: Effort, limits: &mut Limits) -> Result<Look, GitError> {
         let look = self.look_except(&BTreeSet::new(), effort, limits).await;
+        self.unseen = look.as_ref().err().map(ToString::to_string);
         if look.is_err() {
             self.look_at_everything();
         }
@@ -166,6 +171,7 @@ impl Tracked {
         effort: Effort,
         limits: &mut Limits,
     ) -> Result<Look, GitError> {
+        self.repository.check()?;
         let head = self.repository.head().await;
         if head.commit != self.head.commit {
             self.store.set_head(&head).map_err(|error| GitError::Failed(error.to_string()))?;
@@ -347,6 +353,9 @@ impl Tracked {
 
     /// Files that are not as they were first, by content.
     pub(super) async fn since_first(&self) -> Result<Vec<(PathBuf, Difference)>, GitError> {
+        if let Some(error) = &self.unseen {
+            return Err(GitError::Failed(error.clone()));
+        }
         let mut found = Vec::new();
         if self.first.tree != self.now.tree {
             let args = [

@@ -3,9 +3,15 @@
 
 use std::fmt::Debug;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use super::safe_copy::SafeCopy;
+
+/// A watched file up to this size is compared in full when it is synced. The clock of a file system is too coarse to tell
+/// every change of it.
+const COMPARED_IN_FULL: u64 = 4 * 1024 * 1024;
 
 /// A file that is only appended to.
 pub trait Growing: Debug + Send {
@@ -18,20 +24,33 @@ pub trait Growing: Debug + Send {
     /// Returns when a power cut can no longer take anything away.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Looks whether another process has changed the file, which must have this many bytes. What was added is removed, and
-    /// a file that was removed or replaced is restored. Says what happened, and how long the file is now.
-    fn watch(&mut self, length: u64) -> io::Result<Option<Tampering>>;
+    /// Keeps a copy of the file from now on, so that [`Growing::watch`] can restore it.
+    fn guard(&mut self) -> io::Result<()>;
+
+    /// Looks whether another process has changed the file. If so, restores it and says what happened.
+    fn watch(&mut self, look: Look) -> io::Result<Option<Tampering>>;
 }
 
-/// What another process did to a file that only ralph may write.
+/// How closely a file is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Its bytes are compared when its time or size is not what the last write left.
+    Quick,
+    /// Its bytes are compared, unless there are too many.
+    Full,
+}
+
+/// What another process did to a file that only ralph may write. The file is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tampering {
-    /// It was removed, or another file was put in its place. It is restored.
+    /// It was removed, or another file was put in its place.
     Replaced,
-    /// Bytes were added. They are removed.
-    Longer(u64),
-    /// It was cut to this length, at the end of a record. The rest is lost.
+    /// It had this many bytes more.
+    Extended(u64),
+    /// It had this many bytes less.
     Cut(u64),
+    /// It had other bytes.
+    Overwritten,
 }
 
 /// Whether a file may exist already.
@@ -71,17 +90,23 @@ impl Disk for RealDisk {
         let options = options.read(true).append(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = match make {
             Make::New => options.create_new(true).open(path)?,
-            Make::OpenOrNew => options.create(true).open(path)?,
+            Make::OpenOrNew => {
+                clear(path)?;
+                options.create(true).open(path)?
+            }
         };
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an ordinary file"));
         }
-        Ok(Box::new(RealFile { file, path: path.to_owned() }))
+        Ok(Box::new(RealFile { file, path: path.to_owned(), guard: None }))
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        clear(path)?;
         let new = beside(path);
-        let written = private().write(true).create(true).truncate(true).open(&new).and_then(|mut file| {
+        // Whatever has this name is never written to: it may be a link.
+        remove(&new)?;
+        let written = private().write(true).create_new(true).open(&new).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_data()
         });
@@ -93,9 +118,7 @@ impl Disk for RealDisk {
     }
 
     fn directory(&self, path: &Path) -> io::Result<()> {
-        if !path.is_dir() {
-            DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        }
+        make_directory(path)?;
         fs::metadata(path).map(|_| ())
     }
 
@@ -113,11 +136,32 @@ impl Disk for RealDisk {
 struct RealFile {
     file: File,
     path: PathBuf,
+    guard: Option<Guard>,
+}
+
+/// What is known about a file that is watched.
+#[derive(Debug)]
+struct Guard {
+    copy: SafeCopy,
+    stamp: Stamp,
+}
+
+/// When a file was last changed, and its size: different after every write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp(i64, i64, u64);
+
+impl Stamp {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self(metadata.ctime(), metadata.ctime_nsec(), metadata.len())
+    }
 }
 
 impl Growing for RealFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)
+        self.file.write_all(bytes)?;
+        let Some(guard) = &mut self.guard else { return Ok(()) };
+        guard.stamp = Stamp::of(&self.file.metadata()?);
+        guard.copy.append(bytes)
     }
 
     fn shorten(&mut self, length: u64) -> io::Result<()> {
@@ -128,72 +172,120 @@ impl Growing for RealFile {
         self.file.sync_data()
     }
 
-    fn watch(&mut self, length: u64) -> io::Result<Option<Tampering>> {
+    fn guard(&mut self) -> io::Result<()> {
+        let copy = SafeCopy::of(&mut self.file, &with_suffix(&self.path, ".copy"))?;
+        self.guard = Some(Guard { copy, stamp: Stamp::of(&self.file.metadata()?) });
+        Ok(())
+    }
+
+    fn watch(&mut self, look: Look) -> io::Result<Option<Tampering>> {
+        let Some(Guard { copy, stamp }) = &mut self.guard else { return Ok(None) };
         let own = self.file.metadata()?;
-        let found = match own.len() {
-            size if size > length => {
-                self.file.set_len(length)?;
-                Some(Tampering::Longer(size - length))
-            }
-            size if size < length => {
-                let end = last_line_end(&self.file, size)?;
-                self.file.set_len(end)?;
-                Some(Tampering::Cut(end))
-            }
-            _ => None,
-        };
-        match fs::symlink_metadata(&self.path) {
-            Ok(there) if there.ino() == own.ino() && there.dev() == own.dev() => Ok(found),
-            _ => {
-                self.restore()?;
-                Ok(Some(found.unwrap_or(Tampering::Replaced)))
-            }
+        let in_place =
+            fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == own.ino() && there.dev() == own.dev());
+        // What ralph itself wrote is counted; the stamp has the size that the file had behind it.
+        let as_left = *stamp == Stamp::of(&own) && own.len() == copy.length();
+        let in_full = look == Look::Full && copy.length() <= COMPARED_IN_FULL;
+        let is_same = (as_left && !in_full) || copy.is_same_as(&mut self.file)?;
+        if is_same && in_place {
+            *stamp = Stamp::of(&own);
+            return Ok(None);
         }
+        let found = match (is_same, own.len()) {
+            (true, _) => Tampering::Replaced,
+            (false, size) if size > copy.length() => Tampering::Extended(size - copy.length()),
+            (false, size) if size < copy.length() => Tampering::Cut(copy.length() - size),
+            (false, _) => Tampering::Overwritten,
+        };
+        self.restore()?;
+        Ok(Some(found))
     }
 }
 
 impl RealFile {
-    /// Puts the file back in its place. The descriptor still has all of it.
+    /// Puts the file back in its place, with what it must contain.
     fn restore(&mut self) -> io::Result<()> {
-        if let Some(directory) = self.path.parent() {
-            RealDisk.directory(directory)?;
-        }
+        let Some(guard) = &mut self.guard else { return Ok(()) };
+        make_way(&self.path)?;
         let new = beside(&self.path);
-        let _ = fs::remove_file(&new);
+        remove(&new)?;
         let mut file = private().read(true).append(true).create_new(true).open(&new)?;
-        self.file.rewind()?;
-        io::copy(&mut self.file, &mut file)?;
+        guard.copy.write_to(&mut file)?;
         file.sync_data()?;
-        if self.path.is_dir() {
-            fs::remove_dir_all(&self.path)?;
-        }
         fs::rename(&new, &self.path)?;
+        guard.stamp = Stamp::of(&file.metadata()?);
         self.file = file;
         Ok(())
     }
 }
 
-/// Where the last complete line ends.
-fn last_line_end(file: &File, size: u64) -> io::Result<u64> {
-    use std::os::unix::fs::FileExt as _;
-    let mut end = size;
-    let mut bytes = vec![0; 64 * 1024];
-    while end > 0 {
-        let start = end.saturating_sub(bytes.len() as u64);
-        let part = &mut bytes[..usize::try_from(end - start).unwrap_or(0)];
-        file.read_exact_at(part, start)?;
-        if let Some(at) = memchr::memrchr(b'\n', part) {
-            return Ok(start + at as u64 + 1);
-        }
-        end = start;
+/// Makes sure that a file of a run can be written at a path, whatever another process has put there: its directory is a real
+/// one, and nothing but an ordinary file with one name is at the path. True when something had to be restored.
+pub(crate) fn make_way(path: &Path) -> io::Result<bool> {
+    let restored = path.parent().map_or(Ok(false), own_directory)?;
+    Ok(clear(path)? || restored)
+}
+
+/// The same for any file. Its directory may be a link of the user's.
+fn clear(path: &Path) -> io::Result<bool> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        make_directory(directory)?;
     }
-    Ok(0)
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.is_file() && there.nlink() == 1 => {
+            if there.mode() & 0o600 != 0o600 {
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+            }
+            Ok(false)
+        }
+        Ok(_) => remove(path).map(|()| true),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Makes sure that a directory is a real one that the owner may write to. True when it was missing, was a link or something else, or could not be written to.
+pub(crate) fn own_directory(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.is_dir() && there.mode() & 0o700 == 0o700 => return Ok(false),
+        Ok(there) if there.is_dir() => fs::set_permissions(path, fs::Permissions::from_mode(0o700))?,
+        Ok(_) => {
+            remove(path)?;
+            DirBuilder::new().mode(0o700).create(path)?;
+        }
+        Err(_) => {
+            if let Some(above) = path.parent() {
+                make_directory(above)?;
+            }
+            DirBuilder::new().mode(0o700).create(path)?;
+        }
+    }
+    Ok(true)
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    if path.is_dir() { Ok(()) } else { DirBuilder::new().recursive(true).mode(0o700).create(path) }
+}
+
+/// Removes what has a name, if anything: a directory with all that is in it, a link without its target.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(there) if there.is_dir() => fs::remove_dir_all(path),
+        _ => fs::remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Where a file is written before it takes its place.
 fn beside(path: &Path) -> PathBuf {
+    with_suffix(path, ".new")
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    name.push(suffix);
     path.with_file_name(name)
 }
 

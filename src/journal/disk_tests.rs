@@ -113,7 +113,11 @@ impl Growing for MemoryFile {
         Ok(())
     }
 
-    fn watch(&mut self, _length: u64) -> io::Result<Option<Tampering>> {
+    fn guard(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn watch(&mut self, _: Look) -> io::Result<Option<Tampering>> {
         Ok(None)
     }
 }

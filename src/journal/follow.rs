@@ -22,8 +22,10 @@ pub(crate) struct Wake(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     written: AtomicU64,
-    /// Where the journal goes on after another process has cut it.
-    cut: AtomicU64,
+    /// The number of the last record.
+    seq: AtomicU64,
+    /// How often the journal was restored after another process had changed it.
+    restored: AtomicU64,
     shown: AtomicU64,
     /// As far as this it is on the terminal, too.
     flushed: AtomicU64,
@@ -39,11 +41,14 @@ struct Followed {
 }
 
 impl Wake {
-    /// A record was written between these offsets.
-    pub(crate) fn written(&self, start: u64, end: u64) {
-        if start < self.0.written.load(Ordering::Acquire) {
-            self.0.cut.store(start, Ordering::Release);
-        }
+    /// Another process had changed the journal, and it was restored.
+    pub(crate) fn restored(&self) {
+        self.0.restored.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A record of this number was written, up to this offset.
+    pub(crate) fn written(&self, seq: u64, end: u64) {
+        self.0.seq.store(seq, Ordering::Release);
         self.0.written.store(end, Ordering::Release);
         if self.state().waiting {
             self.0.changed.notify_all();
@@ -91,7 +96,13 @@ enum Writer {
 /// Reads a journal to its end and waits there.
 pub(crate) struct Follow {
     path: PathBuf,
+    /// Where it began.
+    from: u64,
     reader: Reader,
+    /// The number of the next record, once one was read.
+    next: u64,
+    /// The journal was opened after it was restored this often.
+    restored: u64,
     /// The file was opened again, and nothing was read since.
     reopened: bool,
     writer: Writer,
@@ -117,36 +128,42 @@ impl Follow {
 
     fn open(path: &Path, offset: u64, writer: Writer) -> io::Result<Self> {
         let reader = Reader::open(path, offset)?;
-        Ok(Self { path: path.to_owned(), reader, reopened: false, writer, woken: Instant::now() })
+        let path = path.to_owned();
+        Ok(Self { path, from: offset, reader, next: 0, restored: 0, reopened: false, writer, woken: Instant::now() })
     }
 
     /// The next record that is on disk; `None` when there is none yet. A damaged line is passed over.
     pub(crate) fn read(&mut self) -> io::Result<Option<Record>> {
+        let mut is_fresh = false;
         loop {
+            let mut last = u64::MAX;
             if let Writer::This(wake) = &self.writer {
-                let written = wake.0.written.load(Ordering::Acquire);
-                if self.reader.offset() > written {
-                    self.reader = Reader::open(&self.path, wake.0.cut.load(Ordering::Acquire))?;
+                let restored = wake.0.restored.load(Ordering::Acquire);
+                if self.restored != restored {
+                    // Foreign bytes may have been read, so that this offset means nothing. The numbers tell what is new.
+                    self.reader = Reader::open(&self.path, self.from)?;
+                    self.restored = restored;
                 }
-                if self.reader.offset() == written {
+                if self.reader.offset() >= wake.0.written.load(Ordering::Acquire) {
                     return Ok(None);
                 }
+                last = wake.0.seq.load(Ordering::Acquire);
             }
             match self.reader.read()? {
-                Some(Ok(record)) => {
+                Some(Ok(record)) if (self.next..=last).contains(&record.seq) => {
+                    self.next = record.seq + 1;
                     self.reopened = false;
                     return Ok(Some(record));
                 }
-                Some(Err(_)) => {}
-                None if matches!(self.writer, Writer::This(_)) && !self.reopened => {
-                    // Another process may have replaced the file; the run has restored it under its name.
-                    self.reader = Reader::open(&self.path, self.reader.offset())?;
+                Some(_) => {}
+                None if matches!(self.writer, Writer::This(_)) && !is_fresh => {
+                    // Another process may have removed or replaced the file; the run restores it under its name soon.
                     self.reopened = true;
-                    continue;
+                    let Ok(reader) = Reader::open(&self.path, self.reader.offset()) else { return Ok(None) };
+                    (self.reader, is_fresh) = (reader, true);
                 }
                 None => return Ok(None),
             }
-            self.reopened = false;
         }
     }
 
@@ -169,12 +186,12 @@ impl Follow {
                 }
                 let mut state = wake.state();
                 state.waiting = true;
-                let is_quiet = |state: &mut Followed| !state.over && wake.0.written.load(Ordering::Acquire) == offset;
+                let is_quiet = |state: &mut Followed| !state.over && wake.0.written.load(Ordering::Acquire) <= offset;
                 let waited = wake.0.changed.wait_timeout_while(state, patience, is_quiet);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 state.waiting = false;
                 self.woken = Instant::now();
-                !state.over || (wake.0.written.load(Ordering::Acquire) != offset && !self.reopened)
+                !state.over || (wake.0.written.load(Ordering::Acquire) > offset && !self.reopened)
             }
         }
     }
@@ -217,21 +234,47 @@ mod tests {
         let mut follow = Follow::own(&path, 0, wake.clone()).unwrap();
         let first = journal.append(notice(0)).unwrap();
         assert!(rest(&mut follow).is_empty(), "what was not announced may be taken back");
-        wake.written(first.start, first.end);
+        wake.written(0, first.end);
         assert_eq!(rest(&mut follow), [0]);
         assert!(follow.wait(Duration::from_millis(1)), "more may come");
         wake.settle(Duration::from_secs(60));
         let second = journal.append(notice(1)).unwrap();
-        wake.written(second.start, second.end);
+        wake.written(1, second.end);
         wake.over();
         assert!(follow.wait(Duration::from_secs(60)), "the last record is still to be read");
         assert_eq!(rest(&mut follow), [1]);
         assert!(!follow.wait(Duration::from_secs(60)));
         drop(follow);
-        wake.written(second.end, u64::MAX);
+        wake.written(1, u64::MAX);
         let start = Instant::now();
         wake.settle(Duration::from_secs(60));
         assert!(start.elapsed() < Duration::from_secs(30), "nobody follows any more");
+    }
+
+    #[test]
+    fn a_follower_shows_each_record_once_whatever_another_process_did_to_the_journal() {
+        use std::io::Write as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.jsonl");
+        let mut journal = Journal::create(&path).unwrap();
+        let wake = Wake::default();
+        let mut follow = Follow::own(&path, 0, wake.clone()).unwrap();
+        let mut shown = Vec::new();
+        for number in 0..6 {
+            let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+            let forged = "{\"seq\":900,\"at\":\"2026-01-01T00:00:00Z\",\"by\":\"loop\",\"event\":\"paused\"}";
+            file.write_all(format!("rubbish {number}\n{forged}\n").as_bytes()).unwrap();
+            drop(file);
+            let appended = journal.append(notice(number)).unwrap();
+            wake.written(appended.record.seq, appended.end);
+            shown.extend(rest(&mut follow));
+            if number % 2 == 1 {
+                assert!(journal.look().unwrap().is_some());
+                wake.restored();
+            }
+            shown.extend(rest(&mut follow));
+        }
+        assert_eq!(shown, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

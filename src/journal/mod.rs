@@ -12,6 +12,7 @@ pub mod raw;
 pub(crate) mod reader;
 pub(crate) mod receipt;
 pub(crate) mod record;
+mod safe_copy;
 pub(crate) mod store;
 pub(crate) mod summary;
 pub(crate) mod writer;

@@ -19,7 +19,7 @@ use crate::redact::Redactor;
 const PROJECT: &str = "project.json";
 
 /// The settings and the prompt with which a run began, beside the journal.
-pub(crate) const PLAN: &str = "plan.json";
+const PLAN: &str = "plan.json";
 /// The diff of a whole run, from its start to its end.
 pub(crate) const WHOLE_DIFF: &str = "run";
 /// An id may be shortened to this many characters.
@@ -133,6 +133,11 @@ impl RunDirectory {
     /// What the run came to, as far as it was summed up.
     pub(crate) fn summary(&self) -> PathBuf {
         self.path.join("summary.json")
+    }
+
+    /// What a resumed run starts from.
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.path.join(PLAN)
     }
 
     /// The prompt of an iteration, as it was sent.

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::disk::{Disk, Growing, Make, RealDisk, Tampering};
+use super::disk::{Disk, Growing, Look, Make, RealDisk, Tampering};
 use super::reader;
-use super::record::{Body, Record};
+use super::record::{Body, Fact, Record};
 use crate::event::Stream;
 use crate::redact::Clean;
 
 /// How often is looked whether another process has changed the journal.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The open journal of the run under way.
 #[derive(Debug)]
@@ -27,7 +27,6 @@ pub struct Journal {
     torn: bool,
     line: Vec<u8>,
     looked: Instant,
-    tampering: Option<Tampering>,
 }
 
 /// A record on disk, and where the journal ends behind it.
@@ -48,7 +47,8 @@ impl Journal {
 
     /// Creates the journal of a new run on a disk.
     pub(crate) fn create_on(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
-        let file = disk.grow(path, Make::New)?;
+        let mut file = disk.grow(path, Make::New)?;
+        file.guard()?;
         if let Some(directory) = path.parent() {
             disk.sync_directory(directory)?;
         }
@@ -63,19 +63,12 @@ impl Journal {
             file.shorten(end.length)?;
             file.sync()?;
         }
+        file.guard()?;
         Ok(Self::at(file, end.next, end.length))
     }
 
     fn at(file: Box<dyn Growing>, next: u64, length: u64) -> Self {
-        Self {
-            file,
-            next,
-            length,
-            torn: false,
-            line: Vec::with_capacity(4096),
-            looked: Instant::now(),
-            tampering: None,
-        }
+        Self { file, next, length, torn: false, line: Vec::with_capacity(4096), looked: Instant::now() }
     }
 
     /// Writes one record.
@@ -83,9 +76,6 @@ impl Journal {
         if self.torn {
             self.file.shorten(self.length)?;
             self.torn = false;
-        }
-        if self.looked.elapsed() > LOOK || matches!(body, Body::Loop(_)) {
-            self.look()?;
         }
         let record = Record { seq: self.next, at: Timestamp::now(), body };
         self.line.clear();
@@ -113,24 +103,25 @@ impl Journal {
 
     /// Makes sure that a power cut loses nothing written so far.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
-        self.look()?;
         self.file.sync()
     }
 
-    /// What another process did to the journal since this was last asked.
-    pub(crate) fn tampering(&mut self) -> Option<Tampering> {
-        self.tampering.take()
+    /// Looks whether another process has changed the journal, when a record like this is to be written. If so, the journal is
+    /// restored.
+    pub(crate) fn look_before(&mut self, body: &Body) -> io::Result<Option<Tampering>> {
+        match body {
+            Body::Loop(Fact::Decision { .. } | Fact::RunEnd { .. }) => self.look(),
+            Body::Agent { .. } if self.looked.elapsed() < LOOK_EVERY => Ok(None),
+            _ => {
+                self.looked = Instant::now();
+                self.file.watch(Look::Quick)
+            }
+        }
     }
 
-    fn look(&mut self) -> io::Result<()> {
-        self.looked = Instant::now();
-        if let Some(tampering) = self.file.watch(self.length)? {
-            if let Tampering::Cut(length) = tampering {
-                self.length = length;
-            }
-            self.tampering = Some(tampering);
-        }
-        Ok(())
+    /// The same, at once and closely.
+    pub(super) fn look(&mut self) -> io::Result<Option<Tampering>> {
+        self.file.watch(Look::Full)
     }
 }
 
@@ -144,9 +135,13 @@ pub struct Raw {
 impl Raw {
     /// Creates both files of an iteration. One that is tried again appends to them.
     pub fn create(disk: &dyn Disk, directory: &Path, iteration: u32) -> io::Result<Self> {
-        let open = |path: PathBuf| disk.grow(&path, Make::OpenOrNew);
-        let stderr = directory.join(format!("{iteration}.stderr"));
-        Ok(Self { stdout: open(Self::stdout(directory, iteration))?, stderr: open(stderr)? })
+        let [stdout, stderr] = Self::paths(directory, iteration);
+        Ok(Self { stdout: disk.grow(&stdout, Make::OpenOrNew)?, stderr: disk.grow(&stderr, Make::OpenOrNew)? })
+    }
+
+    /// Where both files of an iteration are.
+    pub(crate) fn paths(directory: &Path, iteration: u32) -> [PathBuf; 2] {
+        [Self::stdout(directory, iteration), directory.join(format!("{iteration}.stderr"))]
     }
 
     /// Where the standard output of an iteration is.

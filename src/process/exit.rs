@@ -54,3 +54,16 @@ pub(super) fn reap_soon(pid: Pid) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_does_not_end_is_left_behind() {
+        let start = std::time::Instant::now();
+        // This very process will not end now.
+        reap_soon(rustix::process::getpid());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
+}

@@ -44,8 +44,8 @@ pub fn suspend_self() {
     guardian::remove(&Duty::Sleep);
 }
 
-/// Unix signals that end a program which does not care about them, beside SIGINT, SIGTERM and SIGHUP. Not those that tell
-/// of a fault in the program itself.
+/// Unix signals that end a program which does not care about them, beside SIGINT, SIGTERM and SIGHUP. Those
+/// that tell of a fault in the program itself are in `faults.rs`.
 const ENDING: &[(i32, &str)] = &[
     (libc::SIGQUIT, "SIGQUIT"),
     (libc::SIGUSR2, "SIGUSR2"),
@@ -117,6 +117,7 @@ pub fn restore_signals() {
 /// Cares about them again, when another run begins in the same process. The runtime installs its handlers only once.
 #[expect(unsafe_code, reason = "a handler can only be put back by a C call")]
 pub fn take_signals() {
+    super::end_like_sigterm();
     let handlers = HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).take();
     for (number, before) in handlers.into_iter().flatten() {
         // SAFETY: a plain C call; the handler was installed before in this very process.

@@ -22,8 +22,12 @@ pub(super) fn secrets(name: &str, value: &str) -> Vec<String> {
         parts.extend([password.to_owned(), decoded(password)]);
         parts.extend(value.split(['/', '?', '&', '=']).filter(|part| is_key(part)).map(str::to_owned));
     } else if named && value.contains("://") {
-        // Of an address only what is not public: its path and its query.
-        parts.extend(value.splitn(4, '/').nth(3).map(str::to_owned));
+        // Of an address only what is not public: its path and its query, and what in them is no plain word.
+        let path = value.splitn(4, '/').nth(3).unwrap_or_default();
+        parts.push(path.to_owned());
+        let pieces =
+            path.split(['/', '?', '&', '=', '#']).filter(|piece| piece.bytes().any(|byte| byte.is_ascii_digit()));
+        parts.extend(pieces.flat_map(|piece| [piece.to_owned(), decoded(piece)]));
     } else if named {
         parts.extend(value.lines().map(|line| line.trim().to_owned()));
         parts.extend(connection(value));
@@ -221,6 +225,10 @@ mod tests {
             ("CONFIG", r#"{"user":"me","key":"q7Hs92LkPz0aXw41Bv8Nt5Rm"}"#),
         ] {
             assert!(!secrets(name, value).is_empty(), "{name}={value}");
+        }
+        let webhook = "https://hooks.example.com/services/T0AB12CD3/B0XY98ZW7/xKd83jQmNfoePq1SlaMwTz0u";
+        for part in ["T0AB12CD3", "B0XY98ZW7", "xKd83jQmNfoePq1SlaMwTz0u"] {
+            assert!(secrets("notify.webhook", webhook).contains(&part.to_owned()), "{part}");
         }
         assert_eq!(secrets("DATABASE_URL", "postgres://me:s3cr3t-pass@db/x"), ["s3cr3t-pass"]);
         assert!(

@@ -44,6 +44,14 @@ pub(crate) async fn run(
 ) -> Result<Finished, UserError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
+    let snapshots = tokio::select! {
+        snapshots = Snapshots::open(&plan.workspace, &directory.path, plan.events_file.as_deref()) => snapshots,
+        // A large or a hostile repository takes its time. Nothing was run and nothing recorded yet.
+        interrupt = interrupts.interrupt() => {
+            let (outcome, reason) = (Outcome::Interrupted, "stopped by the user".to_owned());
+            return Ok(Finished { outcome, reason, interrupt: Some(interrupt) });
+        }
+    };
     let mut looping = Looping {
         plan,
         directory,
@@ -53,7 +61,7 @@ pub(crate) async fn run(
         inbox,
         memory,
         words: String::new(),
-        snapshots: Snapshots::open(&plan.workspace, &directory.path, plan.events_file.as_deref()).await,
+        snapshots,
         question: None,
         plugins: Plugins::new(plan.load_plugin.clone()),
     };
@@ -76,6 +84,7 @@ pub(crate) async fn run(
         (None, None) => outcome.exit_code(),
     };
     looping.keep_whole_diff(recorder).await;
+    recorder.hurry_notifications(looping.time_left());
     let closed = looping.close(recorder, outcome, &reason, code);
     looping.plugins.close(outcome, &reason).await;
     match error {
@@ -300,10 +309,13 @@ impl Looping<'_> {
         self.before + self.started.elapsed().saturating_sub(self.suspended)
     }
 
+    fn time_left(&self) -> Option<Duration> {
+        Some(self.policy().max_time?.saturating_sub(self.elapsed()))
+    }
+
     /// When the time of the run is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let left = self.policy().max_time?.saturating_sub(self.elapsed());
-        Instant::now().checked_add(left)
+        Instant::now().checked_add(self.time_left()?)
     }
 
     /// The policy with the limits that were raised under way.

@@ -12,6 +12,7 @@ use super::decide::{Failure, Progress, Report, Verification};
 use super::iteration::Inputs;
 use super::iteration_result::IterationResult;
 use super::{Interrupts, Recorder, sessions, verify};
+use crate::agent::Agent;
 use crate::error::{UserError, io_reason};
 use crate::event::{FailureClass, Topic};
 use crate::git::{By, Change, Effort};
@@ -247,7 +248,7 @@ impl Looping<'_> {
     }
 
     /// Keeps the net change of the run. A run that ends must not fail for it.
-    pub(super) async fn keep_whole_diff(&self, recorder: &Recorder) {
+    pub(super) async fn keep_whole_diff(&self, recorder: &mut Recorder) {
         if self.plan.keeps_diffs
             && self.snapshots.has_changed()
             && let Some(patch) = self.snapshots.whole_patch().await
@@ -378,15 +379,25 @@ impl Looping<'_> {
     /// What the user can do about an agent that may not do its work.
     pub(super) fn help(&self, report: &Report, assignment: &Assignment) -> Option<&str> {
         let class = report.failure.as_ref().map(|failure| failure.class);
-        let definition = &self.plan.workers[assignment.worker].agent.definition;
+        let agent = &self.plan.workers[assignment.worker].agent;
+        let definition = &agent.definition;
         let help = match class {
-            Some(FailureClass::Auth) => definition.auth.login.as_ref(),
-            Some(FailureClass::Permission) => definition.permission_help.as_ref(),
-            _ if !report.denied.is_empty() => definition.permission_help.as_ref(),
+            Some(FailureClass::Auth) => Some(definition.auth.login.clone().unwrap_or_else(|| login_of(agent))),
+            Some(FailureClass::Permission) => definition.permission_help.clone(),
+            _ if !report.denied.is_empty() => definition.permission_help.clone(),
             _ => None,
         };
         help.map(|help| help.trim())
     }
+}
+
+/// What to do about the login of an agent that ralph knows only by its command.
+fn login_of(agent: &Agent) -> String {
+    let program = agent.plugin.is_none().then(|| format!("start `{}` once", agent.program.display()));
+    format!(
+        "{} and log in, or set the API key that it needs",
+        program.as_deref().unwrap_or("start the agent's own CLI")
+    )
 }
 
 impl Receipt {

@@ -330,3 +330,31 @@ async fn write(input: Option<&pipe::Sender>, chunk: &[u8]) -> std::io::Result<us
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_that_does_not_end_after_a_read_error_is_stopped() {
+        let directory = tempfile::tempdir().unwrap();
+        let raw = directory.path().join("1.stdout");
+        std::fs::write(&raw, "").unwrap();
+        let argv = ["sleep", "600"].map(str::to_owned);
+        let mut filter = Some(Filter::start(&argv, directory.path(), &raw).unwrap());
+        // As after another process has cut the raw file.
+        filter.as_mut().unwrap().more(100);
+        let mut troubles = Vec::new();
+        let start = std::time::Instant::now();
+        while !Filter::is_done(filter.as_ref()) {
+            if let Did::Event(Event::Meta { meta }) = Filter::next(&mut filter).await
+                && let Some(Known::Error { message, .. }) = meta.known()
+            {
+                troubles.push(message);
+            }
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+        assert!(troubles[0].contains("cannot be given the rest"), "{troubles:?}");
+        assert!(troubles[1].contains("did not end, and was stopped"), "{troubles:?}");
+    }
+}

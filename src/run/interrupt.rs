@@ -88,6 +88,7 @@ pub(crate) enum Came {
 impl Interrupts {
     pub(crate) fn listen() -> io::Result<Self> {
         process::take_signals();
+        process::suspension::note_sender();
         Ok(Self {
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
@@ -103,16 +104,30 @@ impl Interrupts {
 
     /// Waits for the next one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Came {
-        let interrupt = tokio::select! {
-            _ = self.int.recv() => Interrupt::Int,
-            _ = self.term.recv() => Interrupt::Term,
-            () = received(&mut self.hup) => Interrupt::Hup,
-            number = any_of(&mut self.others) => Interrupt::Other(number),
-            _ = self.stop.recv() => return Came::Suspend,
-            _ = self.resized.recv() => return Came::Resized,
-            _ = self.retry.recv() => return Came::Retry,
-        };
-        self.count(interrupt)
+        loop {
+            let interrupt = tokio::select! {
+                _ = self.int.recv() => Interrupt::Int,
+                _ = self.term.recv() => Interrupt::Term,
+                () = received(&mut self.hup) => Interrupt::Hup,
+                number = any_of(&mut self.others) => Interrupt::Other(number),
+                // An agent must not halt its own run.
+                _ = self.stop.recv() => if process::suspension::is_wanted() { return Came::Suspend } else { continue },
+                _ = self.resized.recv() => return Came::Resized,
+                _ = self.retry.recv() => return Came::Retry,
+            };
+            return self.count(interrupt);
+        }
+    }
+
+    /// Waits for a Unix signal that ends the run. Cancel-safe.
+    pub(crate) async fn interrupt(&mut self) -> Interrupt {
+        loop {
+            match self.next().await {
+                Came::Interrupt(interrupt, _) => return interrupt,
+                Came::Suspend => process::suspend_self(),
+                Came::Resized | Came::Retry => {}
+            }
+        }
     }
 
     /// Ctrl-C that came as keys, not as a Unix signal.

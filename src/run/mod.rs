@@ -33,7 +33,7 @@ pub(crate) mod sessions;
 pub(crate) mod verify;
 mod wait;
 
-pub(crate) use coordinator::run;
+pub(crate) use coordinator::{Finished, run};
 pub(crate) use explain::start_error;
 pub(crate) use filter::Filter;
 pub(crate) use interrupt::{Came, Interrupt, Interrupts};

@@ -21,6 +21,8 @@ use crate::process::{self, Invocation, RUN_ID, Stdin};
 
 /// The longest that a run waits for a notification at its end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// As long as this it waits even when the time of the run is over.
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 /// A wait of this length is worth a notice, whatever it is for.
 const LONG_WAIT_MS: u64 = 60_000;
 /// How much of what a command says is kept for a warning.
@@ -111,12 +113,14 @@ pub(crate) struct Notifier {
     facts: Map<String, Value>,
     class: Option<FailureClass>,
     under_way: Vec<JoinHandle<Result<(), String>>>,
+    /// How long the end of the run waits for them.
+    patience: Duration,
 }
 
 impl Notifier {
     /// For a run in this directory.
     pub(crate) fn new(notify: Notify, workspace: PathBuf) -> Self {
-        Self { notify, workspace, facts: Map::new(), class: None, under_way: Vec::new() }
+        Self { notify, workspace, facts: Map::new(), class: None, under_way: Vec::new(), patience: PATIENCE }
     }
 
     /// Looks at a record; a notice goes its own way. Call it inside a tokio runtime.
@@ -148,14 +152,27 @@ impl Notifier {
         }
     }
 
+    /// The run has this much time left.
+    pub(crate) fn hurry(&mut self, left: Duration) {
+        self.patience = left.clamp(LEAST_PATIENCE, PATIENCE);
+    }
+
     /// Waits for the notices that are still on their way, but not for long. Says what went wrong.
     pub(crate) async fn finish(self) -> Vec<String> {
         let mut wrong = Vec::new();
-        for sending in self.under_way {
-            match sending.await {
-                Ok(Ok(())) => {}
-                Ok(Err(message)) => wrong.push(message),
-                Err(error) => wrong.push(error.to_string()),
+        let end = tokio::time::Instant::now() + self.patience;
+        for mut sending in self.under_way {
+            match tokio::time::timeout_at(end, &mut sending).await {
+                Ok(Ok(Ok(()))) => {}
+                Ok(Ok(Err(message))) => wrong.push(message),
+                Ok(Err(error)) => wrong.push(error.to_string()),
+                Err(_) => {
+                    sending.abort();
+                    // Its process is ended before this returns.
+                    let _ = sending.await;
+                    wrong
+                        .push(format!("stopped after {} s, because the run had no more time", self.patience.as_secs()));
+                }
             }
         }
         wrong

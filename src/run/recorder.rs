@@ -1,13 +1,15 @@
 //! Writes what happened, and only then shows it. Events come clean from the stream; secrets are taken out of facts here.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
-use crate::journal::disk::{Disk, RealDisk, Tampering};
+use crate::journal::disk::{self, Disk, RealDisk, Tampering};
 use crate::journal::{Body, EventsFile, Fact, Journal, Raw, RunDirectory, Summary, Wake};
 use crate::redact::{Clean, Redactor};
 use crate::run::notify::Notifier;
+use crate::user_file;
 
 /// The summary is kept no more often than this, so that many short iterations do not write it again and again.
 const OFTEN: Duration = Duration::from_secs(2);
@@ -23,7 +25,10 @@ pub(crate) struct Recorder {
     redactor: Redactor,
     /// Raw files are kept byte for byte.
     exact: bool,
-    start: Option<Fact>,
+    /// The saved plan of the run, which a resumed run starts from.
+    plan: Option<Vec<u8>>,
+    /// A notice about a foreign change is being written.
+    reporting: bool,
     directory: RunDirectory,
     summary: Summary,
     /// When the summary was last kept.
@@ -40,7 +45,8 @@ impl Recorder {
             notifier: None,
             redactor,
             exact: false,
-            start: None,
+            plan: user_file::read(&directory.plan(), user_file::MOST_BYTES).ok(),
+            reporting: false,
             directory: directory.clone(),
             summary: Summary::default(),
             kept: Instant::now(),
@@ -86,6 +92,13 @@ impl Recorder {
         self
     }
 
+    /// Notifications may take no longer than the run has time left, within reason.
+    pub(crate) fn hurry_notifications(&mut self, left: Option<Duration>) {
+        if let (Some(notifier), Some(left)) = (&mut self.notifier, left) {
+            notifier.hurry(left);
+        }
+    }
+
     /// The run is over; notifications may still be on their way.
     pub(crate) fn into_notifier(self) -> Option<Notifier> {
         self.notifier
@@ -98,9 +111,6 @@ impl Recorder {
 
     /// Records a fact of the loop.
     pub(crate) fn fact(&mut self, fact: Fact) -> Result<(), UserError> {
-        if matches!(fact, Fact::RunStart { .. }) {
-            self.start = Some(fact.clone());
-        }
         let clean = match serde_json::to_value(&fact) {
             Ok(mut value) => {
                 self.redactor.clean_value(&mut value);
@@ -117,20 +127,26 @@ impl Recorder {
     }
 
     /// Opens the raw files of an iteration.
-    pub(crate) fn raw(&self, iteration: u32) -> Result<Raw, UserError> {
+    pub(crate) fn raw(&mut self, iteration: u32) -> Result<Raw, UserError> {
+        for path in Raw::paths(&self.directory.raw(), iteration) {
+            self.make_way(&path)?;
+        }
         Raw::create(&RealDisk, &self.directory.raw(), iteration).map_err(|error| unrecorded(&error))
     }
 
     /// Keeps the prompt of an iteration.
-    pub(crate) fn prompt(&self, iteration: u32, prompt: &str) -> Result<(), UserError> {
+    pub(crate) fn prompt(&mut self, iteration: u32, prompt: &str) -> Result<(), UserError> {
+        self.make_way(&self.directory.prompt(iteration))?;
         let name = format!("prompts/{iteration}.md");
         self.directory.keep(&name, prompt, &self.redactor).map_err(|error| unrecorded(&error))
     }
 
     /// Keeps a diff: of an iteration, behind what an earlier try of it did, or of the whole run.
-    pub(crate) fn difference(&self, name: &str, text: &str) -> Result<(), UserError> {
+    pub(crate) fn difference(&mut self, name: &str, text: &str) -> Result<(), UserError> {
         let path = self.directory.difference(name);
-        path.parent().map_or(Ok(()), |parent| RealDisk.directory(parent)).map_err(|error| unrecorded(&error))?;
+        if path.parent().is_some_and(|parent| parent.symlink_metadata().is_ok()) {
+            self.make_way(&path)?;
+        }
         let before = std::fs::read_to_string(path).unwrap_or_default();
         let name = format!("diffs/{name}.patch");
         self.directory.keep(&name, &(before + text), &self.redactor).map_err(|error| unrecorded(&error))
@@ -142,26 +158,32 @@ impl Recorder {
     }
 
     fn append(&mut self, body: Body) -> Result<(), UserError> {
-        let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
-        self.summary.see(&appended.record, appended.start, appended.end);
-        let turning = match &appended.record.body {
+        if !self.reporting
+            && let Some(tampering) = self.journal.look_before(&body).map_err(|error| unrecorded(&error))?
+        {
+            self.wake.restored();
+            self.report(tampering)?;
+        }
+        let turning = match &body {
             Body::Loop(Fact::RunEnd { .. }) => true,
             Body::Loop(Fact::Decision { .. }) => self.kept.elapsed() > OFTEN,
             _ => false,
         };
         if turning {
+            self.restore_plan()?;
+        }
+        let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
+        self.summary.see(&appended.record, appended.start, appended.end);
+        if turning {
             // It only saves time to whoever looks: without it, the journal is read.
             let _ = RealDisk.replace(&self.directory.summary(), &self.summary.to_json());
             self.kept = Instant::now();
-        }
-        if let Some(tampering) = self.journal.tampering() {
-            self.report(tampering)?;
         }
         let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.add(&appended.record));
         if let Some(notifier) = &mut self.notifier {
             notifier.see(&appended.record);
         }
-        self.wake.written(appended.start, appended.end);
+        self.wake.written(appended.record.seq, appended.end);
         let Err(error) = copied else { return Ok(()) };
         self.copy = None;
         let message = format!("cannot write `journal.events_file` any more: {}", io_reason(&error));
@@ -173,18 +195,43 @@ impl Recorder {
     /// Says loudly that another process has changed the journal.
     fn report(&mut self, tampering: Tampering) -> Result<(), UserError> {
         let what = match tampering {
-            Tampering::Replaced => "removed or replaced the journal of this run; it was restored".to_owned(),
-            Tampering::Longer(bytes) => format!("added {bytes} bytes to the journal of this run; they were removed"),
-            Tampering::Cut(length) => {
-                format!("cut the journal of this run to {length} bytes; what came after that is lost")
-            }
+            Tampering::Replaced => "removed or replaced the journal of this run".to_owned(),
+            Tampering::Extended(bytes) => format!("added {bytes} bytes to the journal of this run"),
+            Tampering::Cut(bytes) => format!("cut {bytes} bytes off the journal of this run"),
+            Tampering::Overwritten => "overwrote the journal of this run".to_owned(),
         };
-        self.fact(Fact::Notice { message: format!("another process {what}") })?;
-        // Without its first record a journal cannot be shown or resumed, and ralph still has that one.
-        match (tampering, self.start.clone()) {
-            (Tampering::Cut(0), Some(start)) => self.fact(start),
-            _ => Ok(()),
+        self.notice(&format!("another process {what}; it was restored"))
+    }
+
+    /// Makes sure that a file of the run can be written where it belongs.
+    fn make_way(&mut self, path: &Path) -> Result<(), UserError> {
+        let run = self.directory.path.clone();
+        let restored = disk::own_directory(&run)
+            .and_then(|directory| Ok(disk::make_way(path)? || directory))
+            .map_err(|error| unrecorded(&error))?;
+        if !restored {
+            return Ok(());
         }
+        let place = path.strip_prefix(&run).unwrap_or(path).display();
+        self.notice(&format!("another process changed the files of this run: the place of `{place}` was restored"))
+    }
+
+    /// A resumed run must start from the plan that this one has.
+    fn restore_plan(&mut self) -> Result<(), UserError> {
+        let Some(plan) = &self.plan else { return Ok(()) };
+        let path = self.directory.plan();
+        if user_file::read(&path, user_file::MOST_BYTES).is_ok_and(|found| found == *plan) {
+            return Ok(());
+        }
+        RealDisk.replace(&path, plan).map_err(|error| unrecorded(&error))?;
+        self.notice("another process changed the saved plan of this run; it was restored")
+    }
+
+    fn notice(&mut self, message: &str) -> Result<(), UserError> {
+        let before = std::mem::replace(&mut self.reporting, true);
+        let result = self.fact(Fact::Notice { message: message.to_owned() });
+        self.reporting = before;
+        result
     }
 }
 

@@ -16,7 +16,7 @@ use crate::process;
 use crate::terminal::SingleKeys;
 
 /// How often a wait looks at the wall clock: the other clock stands still while a laptop sleeps.
-const LOOK_AT_CLOCK: Duration = Duration::from_secs(30);
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(5);
 
 /// How often a wait looks whether the keyboard is the run's now.
 const LOOK_FOR_KEYS: Duration = Duration::from_millis(500);

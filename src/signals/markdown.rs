@@ -72,12 +72,24 @@ pub(crate) struct Blocks {
     /// The line before was empty, or there was none.
     after_blank: bool,
     indented: bool,
-    list: bool,
+    /// The columns where the texts of the open list items begin, the innermost last.
+    list: Vec<usize>,
     /// A paragraph of a quotation is open, so that a line without `>` continues it.
     quote: bool,
     comment: Comment,
-    pre: bool,
+    element: Option<Element>,
     diff: bool,
+}
+
+/// HTML elements whose words are code or a quotation.
+const ELEMENTS: [&str; 6] = ["pre", "code", "samp", "xmp", "textarea", "blockquote"];
+
+/// An HTML element that is open.
+#[derive(Clone, Copy, Debug)]
+struct Element {
+    name: &'static str,
+    /// It began in the middle of a line and ends with the paragraph at the latest: words often mention an element.
+    inline: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,19 +106,20 @@ impl Default for Blocks {
             fences: Fences::default(),
             after_blank: true,
             indented: false,
-            list: false,
+            list: Vec::new(),
             quote: false,
             comment: Comment::Closed,
-            pre: false,
+            element: None,
             diff: false,
         }
     }
 }
 
 impl Blocks {
-    pub(crate) const fn blank(&mut self) {
+    pub(crate) fn blank(&mut self) {
         self.after_blank = true;
         self.quote = false;
+        self.element = self.element.filter(|element| !element.inline);
         if matches!(self.comment, Comment::Inline) {
             self.comment = Comment::Closed;
         }
@@ -134,36 +147,32 @@ impl Blocks {
         self.diff
     }
 
-    /// Comments and `<pre>`; a beginning between back-ticks is only mentioned.
+    /// Comments and elements of code; a beginning between back-ticks is only mentioned.
     fn html(&mut self, line: &str) -> Option<Place> {
-        if self.comment == Comment::Closed && !self.pre && memchr::memchr(b'<', line.as_bytes()).is_none() {
+        if self.comment == Comment::Closed && self.element.is_none() && memchr::memchr(b'<', line.as_bytes()).is_none()
+        {
             return None;
         }
         let lower = line.to_ascii_lowercase();
         let text = trim_start(&lower);
-        let opened = |start: &str, end: &str| {
-            let at = text.rfind(start).filter(|&at| text[..at].matches('`').count().is_multiple_of(2))?;
-            (!text[at..].contains(end)).then_some(at)
-        };
-        let inside = match (self.comment, self.pre) {
+        let inside = match (self.comment, self.element) {
             (Comment::Inline | Comment::Block, _) => Some(Place::Comment),
-            (Comment::Closed, true) => Some(Place::Code),
-            (Comment::Closed, false) => None,
+            (Comment::Closed, Some(_)) => Some(Place::Code),
+            (Comment::Closed, None) => None,
         };
         if self.comment != Comment::Closed && text.contains("-->") {
             self.comment = Comment::Closed;
         }
-        if self.pre && text.contains("</pre") {
-            self.pre = false;
-        }
-        if self.comment == Comment::Closed && !self.pre {
-            match opened("<!--", "-->") {
+        self.element = self.element.filter(|element| !text.contains(&format!("</{}", element.name)));
+        if self.comment == Comment::Closed && self.element.is_none() {
+            match opened(text, "<!--", "-->") {
                 Some(0) => self.comment = Comment::Block,
                 Some(_) => self.comment = Comment::Inline,
-                None => self.pre = opened("<pre", "</pre") == Some(0),
+                None => self.element = ELEMENTS.into_iter().find_map(|name| opened_element(text, name)),
             }
         }
-        inside.or((self.comment != Comment::Closed).then_some(Place::Comment)).or(self.pre.then_some(Place::Code))
+        let code = self.element.is_some().then_some(Place::Code);
+        inside.or((self.comment != Comment::Closed).then_some(Place::Comment)).or(code)
     }
 
     fn in_quote(&mut self, line: &str) -> bool {
@@ -177,19 +186,45 @@ impl Blocks {
         self.quote
     }
 
+    /// Code is indented by four columns, counted from the text of the list item that it belongs to.
     fn in_code(&mut self, line: &str, after_blank: bool) -> bool {
         let blanks = line.chars().take_while(|letter| matches!(letter, ' ' | '\t'));
         let indent =
             blanks.fold(0_usize, |columns, letter| if letter == '\t' { (columns / 4 + 1) * 4 } else { columns + 1 });
         let text = line.trim_start();
-        if list_mark_free(text).len() < text.len() && (indent < 4 || self.list) {
-            self.list = true;
-        } else if indent == 0 && after_blank {
-            self.list = false;
+        let words = list_mark_free(text);
+        let is_item = words.len() < text.len();
+        while (after_blank || is_item) && self.list.last().is_some_and(|begin| indent < *begin) {
+            self.list.pop();
         }
-        self.indented = indent >= 4 && !self.list && (after_blank || self.indented);
+        let begin = self.list.last().copied().unwrap_or(0);
+        self.indented = indent >= begin + 4 && (after_blank || self.indented);
+        if is_item && !self.indented {
+            let mark = text.chars().count() - words.chars().count();
+            let blanks = words.len() - words.trim_start_matches(' ').len();
+            // An item can begin with code.
+            self.indented = blanks >= 4;
+            self.list.push(indent + mark + if self.indented { 0 } else { blanks });
+        }
         self.indented
     }
+}
+
+/// Where something begins on a line that does not end on it.
+fn opened(text: &str, start: &str, end: &str) -> Option<usize> {
+    let at = text.rfind(start).filter(|&at| text[..at].matches('`').count().is_multiple_of(2))?;
+    (!text[at..].contains(end)).then_some(at)
+}
+
+/// An element of this name that begins on a line and does not end on it.
+fn opened_element(text: &str, name: &'static str) -> Option<Element> {
+    let start = format!("<{name}");
+    let at = opened(text, &start, &format!("</{name}"))?;
+    let rest = &text[at + start.len()..];
+    let inline = at > 0;
+    // A tag can go on in the next line, but not one that words mention.
+    let is_tag = rest.starts_with(['>', ' ', '\t', '/']) && rest.contains('>') || rest.is_empty() && !inline;
+    (is_tag || !inline && rest.starts_with([' ', '\t'])).then_some(Element { name, inline })
 }
 
 /// The line without blanks, block-quote and list marks in front: a fence inside them is a fence.

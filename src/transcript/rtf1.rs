@@ -63,7 +63,16 @@ impl Adapter for Rtf1 {
             _ => Err(SchemaError::Schema("the line is longer than the line cap".to_owned())),
         };
         match read {
-            Ok(event) => self.event(event, out),
+            Ok(event) => {
+                // The event is passed on: what does fit still counts.
+                if let Event::Meta { meta } = &event
+                    && let Some(message) = meta.problem()
+                {
+                    let line = excerpt(&String::from_utf8_lossy(bytes));
+                    out.push(Known::ParseError { message, line }.into());
+                }
+                self.event(event, out);
+            }
             Err(error) => {
                 let text = String::from_utf8_lossy(bytes);
                 out.push(Known::ParseError { message: error.to_string(), line: excerpt(&text) }.into());

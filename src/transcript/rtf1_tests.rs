@@ -119,3 +119,31 @@ fn exactly_one_turn_end() {
     assert!(read[1].contains("second"), "{}", read[1]);
     assert_eq!(read.len(), 2);
 }
+
+#[test]
+fn a_fact_of_a_known_kind_that_does_not_fit_is_told_and_passed_on() {
+    let error = |more: &str| format!(r#"{SENTINEL}{{"type":"meta","meta":{{"kind":"error",{more}}}}}"#);
+    for (more, message) in [
+        (r#""class":"rate_limit","message":"m","resets_at":{"in":5}"#, "`meta.resets_at` must be a time"),
+        (r#""class":"rate_limit","message":"m","resets_at":true"#, "`meta.resets_at` must be a time"),
+        (r#""class":"rate_limit","message":"m","resets_at":["2030-01-01"]"#, "`meta.resets_at` must be a time"),
+        (r#""class":"rate_limit","message":"m","resets_at":"soon""#, "`meta.resets_at` must be a time"),
+        (r#""class":"rate_limit","message":"m","resets_at":1e300"#, "`meta.resets_at` must be a time"),
+        (r#""class":"nope","message":"m""#, "unknown variant `nope`"),
+        (r#""class":"rate_limit","message":"m","retry_after_ms":"5s""#, "invalid type"),
+    ] {
+        let read = read(&error(more));
+        assert!(read[0].contains("parse_error") && read[0].contains(message), "{more}: {read:?}");
+    }
+    let heeded = [
+        r#""class":"rate_limit","message":"m","resets_at":"2030-01-01T00:00:00Z""#,
+        r#""class":"rate_limit","message":"m","resets_at":1893456000"#,
+        r#""class":"rate_limit","message":"m","resets_at":1893456000000"#,
+        r#""class":"rate_limit","message":"m","resets_at":null"#,
+        r#""class":"rate_limit","message":"m""#,
+    ];
+    for more in heeded {
+        assert_eq!(read(&error(more)).len(), 2, "{more}: {:?}", read(&error(more)));
+    }
+    assert_eq!(read(&format!(r#"{SENTINEL}{{"type":"meta","meta":{{"kind":"mood","level":3}}}}"#)).len(), 2);
+}

@@ -124,3 +124,58 @@ fn a_stop_is_heard_inside_a_hook() {
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(ran.facts("run_end")[0]["outcome"], "interrupted");
 }
+
+#[test]
+fn the_session_of_a_call_that_failed_is_not_resumed() {
+    let body = r#"case $CALLS in
+1) echo '{"type":"thread.started","thread_id":"th-failed"}'
+   echo '{"type":"error","message":"unexpected status 503 Service Unavailable"}'
+   echo '{"type":"turn.failed","error":{"message":"unexpected status 503 Service Unavailable"}}'
+   exit 1;;
+*) echo '{"type":"thread.started","thread_id":"th-good"}'
+   DONE=false; [ $CALLS -ge 3 ] && DONE=true
+   echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"i\",\"type\":\"agent_message\",\"text\":\"step\\n---RALPH_STATUS---\\nEXIT_SIGNAL: $DONE\\n---END_RALPH_STATUS---\"}}"
+   echo '{"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":2}}'
+   echo $CALLS > moved-$CALLS;;
+esac"#;
+    let test = Test::new().fixture("drivers/codex.sh", ".ralph/drivers/codex.sh").stands_for("codex", body);
+    let running = test.args(&["--agent", "driver:codex"]).start();
+    running.until("it waits to retry", |running| running.journal().contains("\"wait_ms\""));
+    running.tells(&["retry"]);
+    let ran = running.wait().complete();
+    assert_eq!(ran.facts("iteration_end")[0]["class"], "overload");
+    let third = ran.argv(3);
+    let at = third.iter().position(|word| word == "resume").expect("a resumed session");
+    assert_eq!(third[at + 1], "th-good", "{third:?}");
+}
+
+/// The largest resident size that a process had while it lived, in kB.
+#[cfg(target_os = "linux")]
+pub(super) fn peak_of(pid: i32) -> std::thread::JoinHandle<u64> {
+    let status = format!("/proc/{pid}/status");
+    std::thread::spawn(move || {
+        let mut peak = 0;
+        while let Ok(text) = std::fs::read_to_string(&status) {
+            let Some(line) = text.lines().find(|line| line.starts_with("VmHWM")) else { break };
+            peak = line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        peak
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_memory_for_a_drivers_output_does_not_grow_with_it() {
+    // Long lines of JSON and of text: those that the hooks and the session id read again from the raw file.
+    let flood = "text=$(head -c 1000000 /dev/zero | tr '\\0' x); \
+                 for _ in $(seq 12); do echo \"{\\\"type\\\":\\\"x\\\",\\\"text\\\":\\\"$text\\\"}\"; echo \"$text\"; done; \
+                 echo '{\"session_id\":\"s-1\"}'";
+    let running = with_minimal("", &format!("[ $CALLS = 1 ] && {{ {flood}; }}; {DONE}")).start();
+    let peak = peak_of(running.pid());
+    let ran = running.wait().complete();
+    let peak = peak.join().unwrap();
+    assert!(peak > 0 && peak < 150_000, "{peak} kB");
+    let argv = ran.argv(2);
+    assert!(argv.windows(2).any(|pair| pair == ["--session", "s-1"]), "all of it was read");
+}

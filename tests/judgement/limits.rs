@@ -144,3 +144,44 @@ fn an_iteration_limit_after_a_failure_is_a_failure() {
     assert_eq!(ran.facts("iteration_end")[0]["outcome"], "failed");
     Test::new().command("printf '\\n  \\n'").args(&["-n", "1"]).run().exits(1).shows("said nothing");
 }
+
+/// A wall clock that runs ahead of the other one by as many seconds as a file says, as after a laptop slept.
+const CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    long result = syscall(SYS_clock_gettime, clock, time), seconds = 0;
+    const char *path = getenv("SLEPT");
+    FILE *file = clock == CLOCK_REALTIME && path ? fopen(path, "r") : NULL;
+    if (file) {
+        if (fscanf(file, "%ld", &seconds) == 1) time->tv_sec += seconds;
+        fclose(file);
+    }
+    return result;
+}
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_wait_ends_by_the_wall_clock_when_the_machine_slept() {
+    let limited = r#"@@RALPH@@ {"type":"meta","meta":{"kind":"error","class":"rate_limit","message":"limit","retry_after_ms":3600000}}"#;
+    let agent = format!("[ -e limited ] && echo LOOP_COMPLETE && exit\ntouch limited\necho '{limited}'\nexit 1\n");
+    let test = Test::new().file("clock.c", CLOCK).file("agent.sh", agent);
+    let (library, slept) = (test.workspace().join("clock.so"), test.workspace().join("slept"));
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &test.workspace().join("clock.c")])
+        .status();
+    assert!(built.unwrap().success());
+    let test = test.env("LD_PRELOAD", library.to_str().unwrap()).env("SLEPT", slept.to_str().unwrap());
+    let running = test.command("sh agent.sh").args(&["--transcript", "rtf1"]).start();
+    running.until("it waits", |running| running.journal().contains("\"wait_ms\":36"));
+    std::fs::write(&slept, "5000").unwrap();
+    let start = std::time::Instant::now();
+    running.wait().complete();
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}

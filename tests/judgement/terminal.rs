@@ -116,3 +116,35 @@ fn a_run_that_goes_on_after_an_answer_is_interrupted_like_any_other() {
     let ran = ran.dies_by(2);
     assert_eq!(ran.facts("run_end").last().unwrap()["outcome"], "interrupted");
 }
+
+#[test]
+fn an_agent_cannot_halt_its_own_run() {
+    let agent = "sh -c 'cat >/dev/null; kill -TSTP $PPID; sleep 0.5; (setsid env kill -TSTP $PPID); sleep 0.5; echo LOOP_COMPLETE'";
+    let (ran, _) = Test::new().command(agent).args(&["-n", "1"]).on_terminal(24, 80).wait();
+    ran.complete();
+}
+
+#[test]
+fn ctrl_s_holds_the_output_and_nothing_else() {
+    let flood = "sh -c 'cat >/dev/null; touch begun; seq 1 20000; echo LOOP_COMPLETE'";
+    let hold = || {
+        let mut terminal = Test::new().command(flood).on_terminal(24, 80);
+        terminal.running.until("it floods", |running| running.test.workspace().join("begun").exists());
+        terminal.types("\u{13}");
+        terminal.running.until("the run is over", |running| running.journal().contains("\"run_end\""));
+        terminal
+    };
+    let mut terminal = hold();
+    // The lock is free: the next run does not wait for the terminal of this one.
+    let next =
+        || terminal.running.test.tool().args(["run", "x", "--agent-cmd", "echo LOOP_COMPLETE"]).output().unwrap();
+    terminal.running.until("the next run", |_| next().status.success());
+    terminal.types("\u{11}");
+    terminal.until("complete");
+    assert!(terminal.is_as_before());
+    terminal.wait().0.complete();
+    // Nobody lets it go on: it ends by itself, after a minute.
+    let terminal = hold();
+    std::thread::sleep(std::time::Duration::from_secs(10));
+    terminal.wait().0.complete();
+}

@@ -53,6 +53,19 @@ fn unix_signals_end_it_and_the_terminal_is_as_it_was() {
     }
 }
 
+#[test]
+fn unix_signals_of_faults_that_another_process_sends_leave_the_terminal_as_it_was() {
+    for signal in [Signal::ILL, Signal::FPE, Signal::SEGV, Signal::BUS] {
+        let mut history = rich();
+        history.flush();
+        let screen = Screen::start(ralph(&history, &["tui"]), 80, 24);
+        screen.shows("report 3");
+        screen.signal(signal);
+        let (status, _) = screen.ends();
+        assert_eq!(status.signal(), Some(15), "{signal:?}: {status:?}");
+    }
+}
+
 /// An order makes it panic.
 struct Clumsy;
 
