@@ -377,7 +377,7 @@ impl Looping<'_> {
     }
 
     /// What the user can do about an agent that may not do its work.
-    pub(super) fn help(&self, report: &Report, assignment: &Assignment) -> Option<&str> {
+    pub(super) fn help(&self, report: &Report, assignment: &Assignment) -> Option<String> {
         let class = report.failure.as_ref().map(|failure| failure.class);
         let agent = &self.plan.workers[assignment.worker].agent;
         let definition = &agent.definition;
@@ -387,7 +387,7 @@ impl Looping<'_> {
             _ if !report.denied.is_empty() => definition.permission_help.clone(),
             _ => None,
         };
-        help.map(|help| help.trim())
+        help.map(|help| help.trim().to_owned())
     }
 }
 
