@@ -41,25 +41,33 @@ pub(crate) fn line_view(wanted: &ViewLooks, tense: Tense) -> LineView<std::io::S
 
 /// How standard output looks.
 pub(crate) fn appearance(wanted: cli::Looks) -> Appearance {
-    let terminal = out::is_terminal();
-    let capable = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    let terminal = is_capable();
     let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let palette = match wanted.color {
         Colour::Always => Palette::Colour,
-        Colour::Auto if terminal && capable && !quiet => Palette::Colour,
+        Colour::Auto if terminal && !quiet => Palette::Colour,
         Colour::Auto | Colour::Never => Palette::Plain,
     };
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let columns = match columns {
-        _ if terminal && capable => Columns::Terminal,
-        Some(columns) => Columns::Fixed(columns),
-        None => Columns::Unlimited,
-    };
+    let columns = columns();
     let letters = if utf8_locale() { Letters::Any } else { Letters::Ascii };
     let glyphs = if wanted.ascii || letters == Letters::Ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
     let motion = if columns == Columns::Terminal { Motion::Redraw } else { Motion::Append };
     let alert = if motion == Motion::Redraw { alert() } else { Alert::Off };
     Appearance { palette, glyphs, columns, motion, letters, detail: Detail::default(), alert, place }
+}
+
+/// How wide standard output is.
+pub(crate) fn columns() -> Columns {
+    match std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()) {
+        _ if is_capable() => Columns::Terminal,
+        Some(columns) => Columns::Fixed(columns),
+        None => Columns::Unlimited,
+    }
+}
+
+/// True when standard output is a terminal that obeys control sequences.
+fn is_capable() -> bool {
+    out::is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn place() -> Place {

@@ -2,9 +2,9 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
+use super::difference;
 use crate::cli::ViewLooks;
 use crate::cli::history::Answer;
-use crate::commands::diff;
 use crate::control::{Order, send};
 use crate::error::io_reason;
 use crate::journal::{Lock, Receipt, RunDirectory, Store};
@@ -65,7 +65,7 @@ impl Actions for Steering {
         // Git may take its time. Whoever asked may be gone when it has answered.
         let asked = std::thread::Builder::new().name("git".into()).spawn(move || {
             process::protect(process::own_program());
-            let _ = sender.send(diff::of(&run, &[&receipt]).map_err(|error| error.message));
+            let _ = sender.send(difference::of_iterations(&run, &[&receipt]).map_err(|error| error.message));
         });
         drop(asked);
         receiver

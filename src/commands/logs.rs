@@ -25,13 +25,13 @@ pub(crate) fn run(args: &Logs) -> Result<u8, UserError> {
     };
     let start = match args.iteration {
         Some(number) => {
-            let told = here.tell(&run)?;
-            let first = told.summary.tries(number).next().map(|played| played.from);
+            let known = here.details(&run)?;
+            let first = known.summary.tries(number).next().map(|played| played.from);
             match first {
                 Some(start) => start,
                 None if args.follow => 0,
                 None => {
-                    let count = told.summary.iterations.len();
+                    let count = known.summary.iterations.len();
                     return Err(UserError::usage(format!("the run `{}` has no iteration {number}", run.id))
                         .hint(format!("it has {count}")));
                 }

@@ -12,7 +12,7 @@ use crate::cli::history::Stats;
 use crate::error::UserError;
 use crate::journal::Receipt;
 use crate::ui::figures;
-use crate::ui::history::Told;
+use crate::ui::history::RunDetails;
 use crate::ui::table::{Align, bar, lines};
 use crate::ui::{harmless, pretty};
 
@@ -35,7 +35,7 @@ impl Sums {
         if let Some(tokens) = receipt.usage.total_or_sum() {
             self.tokens = Some(self.tokens.unwrap_or(0) + tokens);
         }
-        if let Some(cost) = receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd) {
+        if let Some(cost) = receipt.cost_usd() {
             self.cost = Some(self.cost.unwrap_or(0.0) + cost);
         }
     }
@@ -45,7 +45,7 @@ impl Sums {
 type Group = (String, String, String);
 
 pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
-    let groups = gather(&Here::find()?.told()?);
+    let groups = gather(&Here::find()?.runs()?);
     if args.json {
         let rows: Vec<_> = groups
             .iter()
@@ -79,9 +79,9 @@ pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
     print(&text)
 }
 
-fn gather(runs: &[Told]) -> BTreeMap<Group, Sums> {
+fn gather(runs: &[RunDetails]) -> BTreeMap<Group, Sums> {
     let mut groups: BTreeMap<Group, Sums> = BTreeMap::new();
-    for Told { summary, .. } in runs {
+    for RunDetails { summary, .. } in runs {
         for played in &summary.iterations {
             let Some(receipt) = &played.receipt else { continue };
             let at = played.started.or(summary.started);

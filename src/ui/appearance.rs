@@ -67,6 +67,19 @@ pub enum Columns {
     Terminal,
 }
 
+impl Columns {
+    /// How many there are now.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Self::Unlimited => usize::MAX,
+            Self::Fixed(columns) => columns,
+            Self::Terminal => rustix::termios::tcgetwinsize(rustix::stdio::stdout())
+                .map_or(80, |size| if size.ws_col == 0 { 80 } else { usize::from(size.ws_col) })
+                .max(20),
+        }
+    }
+}
+
 /// Whether something may be drawn twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Motion {

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 
-use super::history::{Told, local};
+use super::history::{RunDetails, local};
 use super::style::Ink;
 use super::text::{cut, harmless};
 use super::words::{self, Phrase};
 use super::{View, figures};
 use crate::event::{Event, Known, Status, Tag};
-use crate::journal::{Body, Fact, Receipt, Record};
+use crate::journal::{Body, Fact, IterationOutcome, Receipt, Record};
 
 /// Nothing may be loaded and nothing may run, whatever is in the page.
 const HEAD: &str = r#"<!doctype html>
@@ -50,25 +50,25 @@ pub(crate) struct PageView<W: Write> {
 
 impl<W: Write> PageView<W> {
     /// Writes what comes before the records.
-    pub(crate) fn new(mut out: W, told: &Told, differences: Differences) -> io::Result<Self> {
-        let Told { summary, standing, words } = told;
+    pub(crate) fn new(mut out: W, run: &RunDetails, differences: Differences) -> io::Result<Self> {
+        let RunDetails { summary, state, words: prompt } = run;
         let title = format!("ralph run {}", summary.run);
         write!(
             out,
             "{HEAD}<title>{}</title></head><body>\n<h1>{} · <span class=\"{}\">{}</span></h1>\n",
             text(&title),
             text(&title),
-            class(standing.ink()),
-            standing.name()
+            class(words::state(*state).1),
+            words::state(*state).0
         )?;
         let mut facts = vec![
             ("started", local(summary.started)),
             ("agent", summary.agent.clone()),
-            ("prompt", format!("{} ({})", cut(words, 300), summary.prompt)),
+            ("prompt", format!("{} ({})", cut(prompt, 300), summary.prompt)),
             ("command", summary.command.join(" ")),
             ("directory", summary.workspace.clone()),
             ("iterations", summary.count().to_string()),
-            ("time", figures::duration(told.duration_ms())),
+            ("time", figures::duration(run.duration_ms())),
         ];
         let usage = figures::usage(&summary.usage()).join(" · ");
         if !usage.is_empty() {
@@ -80,12 +80,13 @@ impl<W: Write> PageView<W> {
             writeln!(out, "<dt>{name}</dt><dd>{}</dd>", text(&value))?;
         }
         writeln!(out, "</dl>\n<h2>Timeline</h2>\n<div class=\"timeline\">")?;
-        let longest = summary.receipts().map(|receipt| receipt.duration_ms).max().unwrap_or(1).max(1);
+        let longest = summary.ended().map(|ended| ended.duration_ms).max().unwrap_or(1).max(1);
         for (index, played) in summary.iterations.iter().enumerate() {
-            let (class, share, time) = match &played.receipt {
-                Some(receipt) => {
-                    let share = (receipt.duration_ms * 100 / longest).max(1);
-                    (if receipt.failed() { "bad" } else { "" }, share, figures::duration(receipt.duration_ms))
+            let (class, share, time) = match &played.ended {
+                Some(ended) => {
+                    let share = (ended.duration_ms * 100 / longest).max(1);
+                    let is_bad = ended.outcome == IterationOutcome::Failed;
+                    (if is_bad { "bad" } else { "" }, share, figures::duration(ended.duration_ms))
                 }
                 None => ("warn", 1, "not finished".to_owned()),
             };

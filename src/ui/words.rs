@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use super::figures;
 use super::history::clock;
-use super::style::Ink;
+use super::model::{IterationState, RunState};
+use super::style::{Glyphs, Ink};
 use super::text::harmless;
-use crate::event::Known;
+use crate::event::{Known, Status, TodoStatus};
 use crate::journal::{CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
 
@@ -31,6 +32,81 @@ pub(crate) const fn outcome(outcome: Outcome) -> (&'static str, Ink) {
         Outcome::RateLimited => ("rate-limited", Ink::Warn),
         Outcome::Interrupted => ("interrupted", Ink::Warn),
     }
+}
+
+/// What a run does, or how it ended.
+pub(crate) const fn state(state: RunState) -> (&'static str, Ink) {
+    match state {
+        RunState::Running => ("running", Ink::Agent),
+        RunState::Pausing => ("pausing", Ink::Agent),
+        RunState::Waiting { .. } => ("waiting", Ink::Warn),
+        RunState::Paused => ("paused", Ink::Warn),
+        RunState::Unfinished => ("unfinished", Ink::Warn),
+        RunState::Ended(how) => outcome(how),
+    }
+}
+
+/// The same for programs.
+pub(crate) fn state_key(now: RunState) -> String {
+    state(now).0.replace([' ', '-'], "_")
+}
+
+/// The same, with the time that is left of a wait.
+pub(crate) fn state_at(now_state: RunState, now: Timestamp) -> String {
+    match now_state {
+        RunState::Waiting { until } => format!("waiting {}", left(until, now)),
+        other => state(other).0.to_owned(),
+    }
+}
+
+/// How long it is until then, in whole seconds.
+pub(crate) fn left(until: Timestamp, now: Timestamp) -> String {
+    let left = (until.as_millisecond() - now.as_millisecond()).max(0) / 1000 * 1000;
+    figures::duration(u64::try_from(left).unwrap_or(0))
+}
+
+/// What the sign of an iteration means.
+pub(crate) const fn iteration_state(state: IterationState) -> &'static str {
+    match state {
+        IterationState::Running => "running",
+        IterationState::Ok => "went well; there is more to do",
+        IterationState::Complete => "the agent said that everything is done",
+        IterationState::Unclear => {
+            "look at it: almost said that it is done, asked something, was interrupted, or never ended"
+        }
+        IterationState::Failed => "failed",
+        IterationState::Rejected => "said that everything is done, but a check rejected it",
+    }
+}
+
+/// The mark of a tool call; without a status it is running.
+pub(crate) const fn tool_mark(status: Option<Status>, glyphs: &Glyphs) -> (&'static str, Ink) {
+    match status {
+        Some(Status::Ok) => (glyphs.ok, Ink::Good),
+        Some(Status::Fail) => (glyphs.fail, Ink::Bad),
+        Some(Status::Unknown) => (glyphs.unknown, Ink::Warn),
+        None => (glyphs.start, Ink::None),
+    }
+}
+
+/// The mark of an item of a plan.
+pub(crate) const fn plan_mark(status: TodoStatus, glyphs: &Glyphs) -> (&'static str, Ink) {
+    match status {
+        TodoStatus::Done => (glyphs.ok, Ink::Good),
+        TodoStatus::InProgress => (glyphs.start, Ink::Strong),
+        TodoStatus::Cancelled => (glyphs.fail, Ink::Dim),
+        TodoStatus::Pending => (glyphs.dot, Ink::None),
+    }
+}
+
+/// The mark of a check.
+pub(crate) const fn check_mark(passed: bool, glyphs: &Glyphs) -> (&'static str, Ink) {
+    if passed { (glyphs.ok, Ink::Good) } else { (glyphs.fail, Ink::Bad) }
+}
+
+/// The hats that received an event.
+pub(crate) fn receivers(hats: &[String]) -> (String, Ink) {
+    if hats.is_empty() { ("no hat".to_owned(), Ink::Warn) } else { (hats.join(", "), Ink::Agent) }
 }
 
 /// What a person can do after a run.
@@ -153,11 +229,8 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             ("VERIFY", ink, lines.collect::<Vec<_>>().join("\n"))
         }
         Fact::Published { event, by, heard_by, .. } => {
-            let (hearers, ink) = match heard_by.as_slice() {
-                [] => ("no hat".to_owned(), Ink::Warn),
-                hats => (hats.join(", "), Ink::Dim),
-            };
-            ("EVENT", ink, format!("event {} from {by}, received by {hearers}", event.topic))
+            let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };
+            ("EVENT", ink, format!("event {} from {by}, received by {}", event.topic, receivers(heard_by).0))
         }
         Fact::Control { order } => {
             let words = order.words().map_or_else(String::new, |words| format!(": {words}"));

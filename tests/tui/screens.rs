@@ -7,7 +7,7 @@ use crossterm::event::{Event as Came, KeyCode, KeyEvent};
 use jiff::Timestamp;
 use ralph::control::Order;
 use ralph::journal::Outcome;
-use ralph::ui::tui::{Actions, KEYS, Mark, Offscreen, Options, Owner, Signs};
+use ralph::ui::tui::{Actions, IterationState, KEYS, Offscreen, Options, Owner, Signs};
 use ralph::ui::{Glyphs, Palette};
 
 use super::capture::{Capture, all};
@@ -220,7 +220,7 @@ fn the_documentation_lists_every_key_and_sign() {
     }
     documents("keys", &table);
     let mut table = String::from("| sign | with `--ascii` | what it means |\n|---|---|---|\n");
-    for mark in Mark::ALL {
+    for mark in IterationState::ALL {
         let sign = |glyphs| mark.sign(glyphs, Signs::beside(glyphs)).0;
         let _ = writeln!(table, "| {} | `{}` | {} |", sign(Glyphs::UNICODE), sign(Glyphs::ASCII), mark.means());
     }

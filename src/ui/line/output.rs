@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::ui::appearance::{Appearance, Columns, Letters, Motion, Place};
+use crate::ui::appearance::{Appearance, Letters, Motion, Place};
 use crate::ui::style::{Ink, Palette, RESET};
 use crate::ui::styled::Styled;
 use crate::ui::text::{cut, rows, safe, width};
@@ -44,13 +44,7 @@ impl<W: Write> Output<W> {
 
     /// Looks how wide the terminal is now.
     pub(crate) fn measure(&mut self) {
-        self.width = match self.appearance.columns {
-            Columns::Unlimited => usize::MAX,
-            Columns::Fixed(columns) => columns,
-            Columns::Terminal => rustix::termios::tcgetwinsize(rustix::stdio::stdout())
-                .map_or(80, |size| if size.ws_col == 0 { 80 } else { usize::from(size.ws_col) })
-                .max(20),
-        };
+        self.width = self.appearance.columns.count();
     }
 
     /// The columns behind a head.

@@ -3,19 +3,19 @@
 use crossterm::event::{Event, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui_core::layout::{Position, Rect};
 
-use super::blocks::Folding;
+use super::block_rows::Folding;
 use super::input::{Input, Question, Typed};
 use super::keys::{Wish, wish};
 use super::panes::{Pane, tools};
-use super::rows::boundary;
 use super::scroll::{Pages, Place};
 use super::search::{Direction, Query, Search};
 use super::state::{Side, State};
 use super::{Left, Owner};
 use crate::control::Order;
 use crate::event::Stream;
-use crate::journal::{Activity, Outcome};
+use crate::journal::Outcome;
 use crate::ui::figures;
+use crate::ui::model::RunState;
 
 /// How many rows a turn of the wheel moves.
 const WHEEL: isize = 3;
@@ -99,7 +99,7 @@ impl State {
             }
             Wish::Copy => return self.copied(),
             Wish::Write => {
-                let iteration = self.index.entries.get(self.selected).map_or(0, |entry| entry.iteration);
+                let iteration = self.index.number(self.selected);
                 let name = format!("ralph-{}-{iteration}.txt", self.directory.id);
                 self.ask(Question::Write, &name);
             }
@@ -107,7 +107,7 @@ impl State {
                 self.stream = if self.stream == Stream::Stdout { Stream::Stderr } else { Stream::Stdout };
                 self.show(Pane::Raw);
             }
-            Wish::Pause if matches!(self.index.activity, Activity::Paused | Activity::Pausing) => {
+            Wish::Pause if matches!(self.state(), RunState::Paused | RunState::Pausing) => {
                 self.order(&Order::Continue);
             }
             Wish::Pause => self.order(&Order::Pause),
@@ -198,7 +198,7 @@ impl State {
 
     /// The last row. At the end of the last iteration the newest is followed.
     fn last(&mut self) {
-        let newest = self.index.entries.len() - 1;
+        let newest = self.index.entry_count() - 1;
         if self.front == Side::List {
             self.choose(newest);
         }
@@ -240,8 +240,8 @@ impl State {
             }
             Pane::Files => self.files.turn(row),
             Pane::Tools => {
-                let call = row.checked_sub(tools::HEADING).and_then(|at| self.detail.calls.get(at));
-                if let Some(at) = call.map(|call| call.at) {
+                let call = row.checked_sub(tools::HEADING).and_then(|at| self.detail.iteration.calls.kept().get(at));
+                if let Some(at) = call.and_then(|call| self.detail.offset(call)) {
                     self.follow = false;
                     self.pane = Pane::Transcript;
                     let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
@@ -298,7 +298,7 @@ impl State {
             self.scroll_pane(|scroll, pages| text = pages.row(scroll.cursor.page, scroll.cursor.row).text());
         }
         if text.len() > LONGEST_COPY {
-            text.truncate(boundary(&text, LONGEST_COPY));
+            text.truncate(text.floor_char_boundary(LONGEST_COPY));
             self.tell("copied the first 100 KB; `w` writes all of it to a file");
         } else {
             self.tell(format!("copied {}", figures::plural(text.chars().count() as u64, "character")));
@@ -316,7 +316,7 @@ impl State {
     }
 
     fn ask_for_answer(&mut self) {
-        match &self.index.end {
+        match &self.index.run().end {
             Some(end) if end.outcome == Outcome::Human => self.ask(Question::Answer, ""),
             Some(_) => self.tell("the run has not asked anything"),
             None => self.tell("the run has not asked anything; `i` gives it a hint"),
@@ -417,7 +417,7 @@ impl State {
                 } else if in_list {
                     self.front = Side::List;
                     let row = self.list_scroll.top.row + usize::from(at.y - self.areas.list.y);
-                    if row < self.index.entries.len() {
+                    if row < self.index.entry_count() {
                         self.choose(row);
                     }
                 } else if in_pane {

@@ -6,13 +6,12 @@
 
 mod act;
 mod actions;
-mod blocks;
+mod block;
+mod block_rows;
 mod detail;
 mod index;
 mod input;
 mod keys;
-mod model;
-
 mod offscreen;
 mod panes;
 mod rows;
@@ -33,10 +32,10 @@ pub use actions::Actions;
 pub use keys::KEYS;
 pub use keys::Key;
 pub use offscreen::Offscreen;
-pub use panes::list::Mark;
 pub use screen::pane_size;
 pub use theme::Signs;
 
+pub use super::model::IterationState;
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
 use crate::terminal::{self, FullScreen, Keyboard};
@@ -188,7 +187,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             }
         }
         // A run of this process takes Unix signals itself, and closes the view when it is over.
-        let signal = caught.take().filter(|_| owner == Owner::Another || state.index.end.is_some());
+        let signal = caught.take().filter(|_| owner == Owner::Another || state.index.run().end.is_some());
         let left = match signal {
             Some(number) => Some(Left::Signal(number)),
             None if remote.closed.load(Ordering::SeqCst) => Some(Left::Closed),
@@ -201,7 +200,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
 }
 
 fn lines_from(state: &State) -> u64 {
-    state.index.end.as_ref().map_or(state.index.known(), |end| end.at)
+    state.index.run().end.as_ref().map_or(state.index.known(), |end| end.offset)
 }
 
 /// Unix signals that end a program, noted until the view looks.

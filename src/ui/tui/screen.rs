@@ -13,12 +13,12 @@ use super::scroll::{Pages, Place, Scroll};
 use super::search::Query;
 use super::state::{Side, State};
 use super::theme::Theme;
-use crate::journal::Activity;
-use crate::journal::Outcome;
+use crate::journal::{Activity, Outcome};
 use crate::ui::figures;
-use crate::ui::history::Standing;
+use crate::ui::model::RunState;
 use crate::ui::style::Ink;
 use crate::ui::text::{cut, harmless, width};
+use crate::ui::words;
 
 /// The first and the last line, and what keys go to.
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -304,27 +304,23 @@ fn draw_beside(state: &mut State, area: Rect, buffer: &mut Buffer) {
 
 /// The first line: what matters most stays longest when there is little room.
 fn header(state: &State, area: Rect, buffer: &mut Buffer) {
-    let index = &state.index;
+    let (run, now) = (state.index.run(), state.state());
     let mut parts: Vec<(u8, String)> = vec![(6, format!("ralph {}", harmless(&state.directory.id)))];
-    if !index.run.agent.is_empty() {
-        parts.push((5, harmless(&index.run.agent)));
+    if !run.agent.is_empty() {
+        parts.push((5, harmless(run.newest_agent())));
     }
-    parts.push((0, standing(state)));
-    if let Some(last) = index.entries.last().filter(|entry| entry.iteration > 0) {
-        parts.push((1, format!("{}/{}", last.iteration, index.run.most)));
-    }
-    if let Some(hat) = index.entries.last().and_then(|entry| entry.hat.as_deref()) {
-        parts.push((4, harmless(hat)));
+    parts.push((0, words::state_at(now, state.now)));
+    if let Some(last) = run.iterations.last() {
+        parts.push((1, format!("{}/{}", last.iteration, run.max_iterations)));
+        parts.extend(last.hat.as_deref().map(|hat| (4, harmless(hat))));
     }
     parts.extend(elapsed(state).map(|time| (2, time)));
     let silent = state.heard.elapsed();
-    if state.standing() == Standing::Running && silent >= SILENT {
+    if now == RunState::Running && silent >= SILENT {
         parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
     }
-    let (tokens, cost) = index.spent();
-    parts.extend(tokens.map(|tokens| (4, figures::tokens(tokens))));
-    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", figures::money(most)));
-    parts.extend(cost.map(|cost| (3, format!("{}{most}", figures::money(cost)))));
+    parts.extend(run.tokens().map(|tokens| (4, figures::tokens(tokens))));
+    parts.extend(run.cost().map(|cost| (3, figures::money_of(cost, run.max_cost_usd))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);
@@ -339,25 +335,14 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
     buffer.set_stringn(area.x + 1, area.y, &line, usize::from(area.width) - 1, REVERSED);
 }
 
-fn standing(state: &State) -> String {
-    match (state.standing(), &state.index.activity) {
-        (Standing::Waiting, Activity::Waiting { until, .. }) => {
-            let left = (until.as_millisecond() - state.now.as_millisecond()).max(0) / 1000 * 1000;
-            format!("waiting {}", figures::duration(u64::try_from(left).unwrap_or(0)))
-        }
-        (Standing::Running, Activity::Pausing) => "pausing".to_owned(),
-        (standing, _) => standing.name().to_owned(),
-    }
-}
-
 fn elapsed(state: &State) -> Option<String> {
-    let started = state.index.run.started?;
-    if let Some(end) = &state.index.end {
-        return Some(figures::duration(end.duration_ms));
-    }
-    let until = if state.running { state.now } else { state.index.newest? };
-    let passed = (until.as_millisecond() - started.as_millisecond()).max(0) / 1000 * 1000;
-    u64::try_from(passed).ok().map(figures::duration)
+    let run = state.index.run();
+    let passed = match (&run.end, run.newest) {
+        (Some(end), _) => return Some(figures::duration(end.duration_ms)),
+        (None, None) => return None,
+        (None, Some(newest)) => run.elapsed_ms(if state.running { state.now } else { newest }),
+    };
+    Some(figures::duration(passed / 1000 * 1000))
 }
 
 /// The last line: a question, a message, or the keys.
@@ -390,7 +375,7 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         format!("searching, {} %  Esc ends it", state.searched)
     } else if state.index.percent() < 99 && state.index.known() > 0 {
         format!("reading the journal, {} %", state.index.percent())
-    } else if let (Activity::Waiting { reason, .. }, true) = (&state.index.activity, state.running) {
+    } else if let (Activity::Waiting { reason, .. }, true) = (&state.index.run().activity, state.running) {
         format!("waiting: {}  r retry now", harmless(reason))
     } else if let Some(question) = question(state) {
         format!("it asks: {}  a answers, q leaves", harmless(&question.replace('\n', " ")))
@@ -402,7 +387,7 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
 }
 
 fn question(state: &State) -> Option<&str> {
-    let end = state.index.end.as_ref().filter(|end| end.outcome == Outcome::Human)?;
+    let end = state.index.run().end.as_ref().filter(|end| end.outcome == Outcome::Human)?;
     Some(end.question.as_deref().unwrap_or(&end.reason))
 }
 
@@ -421,7 +406,7 @@ fn keys(state: &State, columns: usize) -> String {
     const FIRST: [&str; 4] = ["help", "leave", "list", "search"];
     let all = || KEYS.iter().flat_map(|(_, keys)| *keys).filter(|key| !key.short.is_empty());
     let first = FIRST.iter().filter_map(|name| all().find(|key| key.short == *name));
-    let is_over = state.index.end.is_some();
+    let is_over = state.index.run().end.is_some();
     let mut line = match (is_over, state.follow) {
         (true, _) => "the run is over: q leaves".to_owned(),
         (false, true) => "following".to_owned(),

@@ -23,7 +23,7 @@ use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::event::Stream;
 use crate::journal::RunDirectory;
-use crate::ui::history::Standing;
+use crate::ui::model::RunState;
 use crate::ui::style::Ink;
 
 /// How long one step of reading may take, so that keys are never late.
@@ -158,7 +158,7 @@ impl State {
                 if reach == Reach::More {
                     work = Work::Left;
                 } else if self.follow {
-                    self.select(self.index.entries.len() - 1);
+                    self.select(self.index.entry_count() - 1);
                     self.show_newest();
                 }
             }
@@ -181,10 +181,10 @@ impl State {
     fn ask_whether_alive(&mut self) {
         if self.asked.is_none_or(|asked| asked.elapsed() >= ALIVE) {
             self.asked = Some(Instant::now());
-            let running = self.index.end.is_none() && self.actions.is_running();
+            let running = self.index.run().end.is_none() && self.actions.is_running();
             self.set_running(running);
         }
-        if self.index.end.is_some() {
+        if self.index.run().end.is_some() {
             self.set_running(false);
         }
     }
@@ -214,7 +214,7 @@ impl State {
         let more = needs && self.detail.advance(&self.index, STEP);
         self.changed |= more;
         if self.pane == Pane::Files {
-            let is_over = self.index.entries.get(self.selected).is_some_and(|entry| entry.ended.is_some());
+            let is_over = self.index.iteration(self.selected).is_some_and(|tried| tried.ended.is_some());
             if self.files.entry() != self.selected || (self.files.is_early() && is_over) {
                 self.files = Files::ask(self.selected, &self.index, &mut *self.actions);
                 self.changed = true;
@@ -222,7 +222,7 @@ impl State {
             self.changed |= self.files.hear();
         }
         if self.pane == Pane::Raw {
-            let iteration = self.index.entries.get(self.selected).map_or(0, |entry| entry.iteration);
+            let iteration = self.index.number(self.selected);
             if self.raw.what() != (iteration, self.stream) {
                 self.raw = RawBytes::open(&self.directory.raw(), iteration, self.stream);
                 self.changed = true;
@@ -242,12 +242,11 @@ impl State {
     /// Plays on what the agent draws.
     fn watch_agent(&mut self) -> Work {
         if self.agent_screen.as_ref().is_none_or(|screen| screen.entry() != self.selected) {
-            let entry = self.index.entries.get(self.selected);
-            let terminal = entry.and_then(|entry| Some((entry.iteration, entry.terminal?)));
-            let Some((iteration, terminal)) = terminal else {
+            let Some(terminal) = self.index.terminal(self.selected) else {
                 self.agent_screen = None;
                 return Work::Done;
             };
+            let iteration = self.index.number(self.selected);
             self.agent_screen = Some(AgentScreen::open(&self.directory.raw(), self.selected, iteration, terminal));
             self.changed = true;
         }
@@ -273,12 +272,11 @@ impl State {
         if let Some(trouble) = self.agent_screen.as_ref().and_then(AgentScreen::trouble) {
             return trouble.to_owned();
         }
-        match self.index.entries.get(self.selected) {
-            Some(entry) if entry.iteration > 0 => {
-                "the agent has no terminal in this iteration, so it draws no screen: `--pty` gives it one".to_owned()
-            }
-            _ => "no agent is at work here: `]` goes to an iteration".to_owned(),
+        if self.index.iteration(self.selected).is_some() {
+            return "the agent has no terminal in this iteration, so it draws no screen: `--pty` gives it one"
+                .to_owned();
         }
+        "no agent works here: `]` goes to an iteration".to_owned()
     }
 
     /// Goes on with the search.
@@ -307,7 +305,7 @@ impl State {
 
     /// Selects an entry; its panes begin at their beginning.
     pub(crate) fn select(&mut self, entry: usize) {
-        let entry = entry.min(self.index.entries.len() - 1);
+        let entry = entry.min(self.index.entry_count() - 1);
         if self.selected != entry {
             self.selected = entry;
             self.changed = true;
@@ -382,12 +380,8 @@ impl State {
         Listing(help::rows(&self.theme, columns))
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        match &self.index.end {
-            Some(end) => Standing::Ended(end.outcome),
-            None if self.running => Standing::of(&self.index.activity),
-            None => Standing::Unfinished,
-        }
+    pub(crate) fn state(&self) -> RunState {
+        self.index.state(self.running)
     }
 
     /// Tells something at the bottom.

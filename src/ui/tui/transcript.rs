@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::blocks::{self, Fold, Folding};
+use super::block::{Blocks, Kind};
+use super::block_rows::{self, Fold, Folding};
 use super::index::Index;
-use super::model::{Blocks, Kind};
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
 use super::search::Direction;
@@ -178,7 +178,7 @@ impl Entry<'_> {
     pub(crate) fn text_at(&mut self, place: Place) -> Option<String> {
         let block = self.block_at(place)?;
         let page = self.transcript.read.get(&place.page)?;
-        page.blocks.all.get(block).map(blocks::text)
+        page.blocks.all.get(block).map(block_rows::text)
     }
 
     /// The next tool before or behind a place.
@@ -211,7 +211,7 @@ impl Entry<'_> {
         self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Vec::new() };
         let all = read.blocks.all.iter().enumerate();
-        all.filter(|(_, block)| has(&blocks::text(block))).map(|(at, _)| at).collect()
+        all.filter(|(_, block)| has(&block_rows::text(block))).map(|(at, _)| at).collect()
     }
 
     /// The rows of a block, with the place of the first.
@@ -225,7 +225,7 @@ impl Entry<'_> {
     pub(crate) fn write(&mut self, page: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Ok(()) };
-        read.blocks.all.iter().try_for_each(|block| writeln!(out, "{}\n", blocks::text(block).trim_end()))
+        read.blocks.all.iter().try_for_each(|block| writeln!(out, "{}\n", block_rows::text(block).trim_end()))
     }
 
     /// Reads a page, or what is new on it.
@@ -272,7 +272,7 @@ impl Entry<'_> {
             for (at, block) in page.blocks.all.iter().enumerate().skip(first) {
                 let fold = transcript.turned.get(&(page.from, at)).copied();
                 let fold = fold.unwrap_or_else(|| transcript.folding.of(&block.kind));
-                page.rows.push(blocks::rows(block, fold, transcript.columns, theme));
+                page.rows.push(block_rows::rows(block, fold, transcript.columns, theme));
             }
             page.count = 0;
             page.starts.clear();

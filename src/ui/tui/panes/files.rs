@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use super::super::actions::Actions;
 use super::super::detail::Detail;
 use super::super::index::Index;
-use super::super::rows::{Row, boundary, difference};
+use super::super::rows::{Row, difference};
 use super::super::theme::Theme;
 use crate::journal::Receipt;
 use crate::ui::figures;
@@ -62,7 +62,7 @@ impl Files {
             Err(TryRecvError::Disconnected) => Difference::Failed("git did not answer".to_owned()),
             Ok(Err(reason)) => Difference::Failed(reason),
             Ok(Ok(mut text)) => {
-                text.truncate(boundary(&text, LONGEST));
+                text.truncate(text.floor_char_boundary(LONGEST));
                 Difference::Known(by_file(&text))
             }
         };
@@ -84,7 +84,7 @@ impl Files {
         let mut rows = Vec::new();
         let Some(receipt) = &self.receipt else {
             rows.push(Row::new(Ink::Dim, "known when the iteration is over; the agent names so far:"));
-            rows.extend(detail.files.iter().map(|file| {
+            rows.extend(detail.iteration.files.iter().map(|file| {
                 Row::new(Ink::Dim, file.change.as_deref().unwrap_or("")).and(Ink::None, &format!(" {}", file.path))
             }));
             return rows;

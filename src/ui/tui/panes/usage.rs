@@ -1,19 +1,22 @@
 //! Tokens, money and time of the run, iteration by iteration, as small charts.
 
-use super::super::index::{Ended, Index};
+use super::super::index::Index;
 use super::super::rows::Row;
 use super::super::theme::{Signs, Theme};
+use crate::journal::IterationOutcome;
+use crate::journal::summary::Ended;
 use crate::ui::figures;
 use crate::ui::style::Ink;
 
 pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<Row> {
-    let ended: Vec<Ended> = index.entries.iter().filter_map(|entry| entry.ended).collect();
+    let run = index.run();
+    let ended: Vec<Ended> = run.ended().copied().collect();
     if ended.is_empty() {
         return vec![Row::new(Ink::Dim, "no iteration is over yet")];
     }
-    let (tokens, cost) = index.spent();
+    let (tokens, cost) = (run.tokens(), run.cost());
     let time: u64 = ended.iter().map(|ended| ended.duration_ms).sum();
-    let failed = ended.iter().filter(|ended| !ended.success).count() as u64;
+    let failed = ended.iter().filter(|ended| ended.outcome == IterationOutcome::Failed).count() as u64;
     let mut rows = vec![
         Row::new(Ink::Strong, &figures::plural(ended.len() as u64, "iteration"))
             .and(Ink::Dim, &format!(", {failed} failed, {} of work", figures::duration(time))),
@@ -21,14 +24,14 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
             Ink::None,
             &match tokens {
                 Some(tokens) => figures::plural(tokens, "token"),
-                None => "tokens: nobody tells".to_owned(),
+                None => "tokens: not reported".to_owned(),
             },
         ),
         Row::new(
             Ink::None,
             &match cost {
                 Some(cost) => format!("{} in all", figures::money(cost)),
-                None => "cost: nobody tells".to_owned(),
+                None => "cost: not reported".to_owned(),
             },
         ),
     ];
