@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
-pub(crate) use appearance::{Colour, Looks, Shown, ViewLooks};
+pub(crate) use appearance::{AppearanceArgs, Colour, Shown, ViewArgs};
 pub(crate) use setup::{Completions, Config, ConfigAction, Doctor, Init, Man, Notify, Schema, Shell, Subject};
 pub(crate) use steer::ModeRun;
 pub(crate) use steer::Stop;
@@ -293,7 +293,7 @@ pub struct Run {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 const RUN_EXAMPLES: &str = "Examples:
@@ -429,7 +429,7 @@ pub struct Translate {
 
     /// How it looks with `--to text`.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// What `ralph translate` writes.

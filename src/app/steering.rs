@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use super::difference;
-use crate::cli::ViewLooks;
+use crate::cli::ViewArgs;
 use crate::cli::history::Answer;
 use crate::control::{Order, send};
 use crate::error::io_reason;
@@ -12,8 +12,8 @@ use crate::process;
 use crate::ui::tui::{Actions, Owner};
 
 /// `ralph answer` in the full screen, for an answer that was given there.
-pub(crate) fn answered(words: String, run: String, looks: &ViewLooks) -> Answer {
-    Answer { words: vec![words], run: Some(run), tui: true, looks: looks.clone() }
+pub(crate) fn answered(words: String, run: String, view: &ViewArgs) -> Answer {
+    Answer { words: vec![words], run: Some(run), tui: true, view: view.clone() }
 }
 
 /// What the view cannot do itself. Orders go the same way as `ralph hint`.

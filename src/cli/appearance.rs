@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 /// How text looks.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Looks {
+pub struct AppearanceArgs {
     /// When to use colours. `NO_COLOR` is respected.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub color: Colour,
@@ -27,10 +27,10 @@ pub enum Colour {
 
 /// How the line view looks, and how much it shows.
 #[derive(Clone, Debug, Args)]
-pub struct ViewLooks {
+pub struct ViewArgs {
     /// Colours and signs.
     #[command(flatten)]
-    pub looks: Looks,
+    pub appearance: AppearanceArgs,
 
     /// Words and line ends, and nothing else: no colours, no signs, nothing drawn twice. For screen readers.
     #[arg(long)]

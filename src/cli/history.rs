@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Looks, Output, ViewLooks};
+use super::{AppearanceArgs, Output, ViewArgs};
 
 /// `ralph runs`.
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub struct ShowRun {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub appearance: AppearanceArgs,
 }
 
 /// `ralph logs`.
@@ -79,7 +79,7 @@ pub struct Logs {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph tui`.
@@ -91,7 +91,7 @@ pub struct Tui {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph replay`.
@@ -119,7 +119,7 @@ pub struct Replay {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -154,7 +154,7 @@ pub struct Stats {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub appearance: AppearanceArgs,
 }
 
 /// `ralph clean`.
@@ -264,7 +264,7 @@ pub struct Answer {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph resume`.
@@ -304,7 +304,7 @@ pub struct Resume {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph path`.

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Logs) -> Result<u8, UserError> {
     }
     let mut wanted = Wanted::new(args)?;
     let mut view: Box<dyn View> = match args.output {
-        Output::Lines => Box::new(line_view(&args.looks, if args.follow { Tense::Present } else { Tense::Past })),
+        Output::Lines => Box::new(line_view(&args.view, if args.follow { Tense::Present } else { Tense::Past })),
         Output::Json => Box::new(JsonView::new(io::BufWriter::new(out::stdout()))),
     };
     let start = match args.iteration {

@@ -26,6 +26,6 @@ pub(crate) fn run(args: &ShowRun) -> Result<u8, UserError> {
     if args.markdown {
         return print(&markdown(&run));
     }
-    let appearance = appearance(args.looks);
+    let appearance = appearance(args.appearance);
     shown(out::print_painted(&full(&run, appearance.palette, &appearance.glyphs)))
 }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
         }
         return print(&text);
     }
-    let block = if appearance(args.looks).glyphs.rule == "-" { "#" } else { "▇" };
+    let block = if appearance(args.appearance).glyphs.rule == "-" { "#" } else { "▇" };
     let mut text = String::new();
     for (title, key) in [("DAY", 0), ("AGENT", 1), ("MODEL", 2)] {
         if !text.is_empty() {

@@ -43,7 +43,7 @@ impl Handover {
         if !super::has_keyboard() || !termios::isatty(stdout()) {
             return None;
         }
-        // Opened anew: reading without blocking must not be passed on to whoever shares standard input.
+        // Opened again: reading without blocking must not be passed on to whoever shares standard input.
         let terminal = rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
         let terminal = register(terminal.ok()?, Interest::READABLE | Interest::WRITABLE).ok()?;
         let modes = Modes::take(&reset(false), Termios::make_raw).ok()?;

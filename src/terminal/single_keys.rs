@@ -1,4 +1,4 @@
-//! Single keys of the user's terminal, for as long as somebody waits for them. It must never take the terminal from a
+//! Single keys of the user's terminal, for as long as someone waits for them. It must never take the terminal from a
 //! foreground program, and always gives it back as it was.
 
 use std::future::pending;
@@ -26,7 +26,7 @@ impl SingleKeys {
         if !super::has_keyboard() {
             return None;
         }
-        // Opened anew: reading without blocking must not be passed on to whoever shares standard input.
+        // Opened again: reading without blocking must not be passed on to whoever shares standard input.
         let terminal = rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
         let terminal = register(terminal.ok()?, Interest::READABLE).ok()?;
         let modes = Modes::take("", |modes| {

@@ -39,7 +39,7 @@ impl Appearance {
     }
 }
 
-/// Where this program stands on its terminal.
+/// Where this program is on its terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The terminal is this program's.
@@ -97,7 +97,7 @@ pub enum Letters {
     Ascii,
 }
 
-/// How a terminal calls somebody.
+/// How a terminal calls someone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alert {
     Off,
@@ -118,7 +118,7 @@ pub struct Detail {
 /// How much is shown in general.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Volume {
-    /// How iterations end, and what somebody should know.
+    /// How iterations end, and what someone should know.
     Quiet,
     /// What the agent says and does; what is long is folded.
     #[default]

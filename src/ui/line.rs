@@ -115,7 +115,7 @@ impl<W: Write> LineView<W> {
         if self.is_quiet() { Ok(()) } else { self.output.row(self.head(Tag::Tool), &line, ink) }
     }
 
-    /// What a tool changed and printed, when somebody wants to see it, or should.
+    /// What a tool changed and printed, when someone wants to see it, or should.
     fn show_output(&mut self, id: &str) -> io::Result<()> {
         let asked = self.output.appearance.detail.shows(Channel::Tools);
         let Some(call) = self.model.iteration.calls.find(id) else { return Ok(()) };
@@ -149,7 +149,7 @@ impl<W: Write> LineView<W> {
         self.output.styled(self.below(), &styled.hanging(4))
     }
 
-    /// What stands before lines that belong to the one above.
+    /// What is before lines that belong to the one above.
     const fn below(&self) -> Head {
         Head { tag: "", ..self.head(Tag::Tool) }
     }

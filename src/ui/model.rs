@@ -1,7 +1,7 @@
 //! A run as views see it: the one fold of journal records. Plain data, one record at a time, in bounded memory.
 //!
 //! [`Summary`] has what ralph itself recorded, [`Iteration`] what the agent of the newest iteration said and did. Views add
-//! words (`words.rs`) and layout, and fold nothing themselves. The full screen reads any iteration again when somebody
+//! words (`words.rs`) and layout, and fold nothing themselves. The full screen reads any iteration again when someone
 //! wants to see it, so it keeps an [`Iteration`] of its own for the one that is selected.
 
 mod calls;

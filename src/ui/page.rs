@@ -173,8 +173,9 @@ impl<W: Write> PageView<W> {
     fn fact(&mut self, fact: &Fact, at: Timestamp) -> io::Result<()> {
         self.close()?;
         match fact {
-            Fact::IterationStart { iteration, of, .. } => {
-                writeln!(self.out, "<h2 id=\"i{iteration}\">Iteration {iteration} of {of}</h2>")
+            Fact::IterationStart { iteration, of, hat, .. } => {
+                let title = words::iteration_title(*iteration, *of, hat, " · ");
+                writeln!(self.out, "<h2 id=\"i{iteration}\">{}</h2>", text(&title))
             }
             Fact::Verification { checks, .. } => checks.iter().try_for_each(|check| {
                 let class = if check.passed { "good" } else { "bad" };

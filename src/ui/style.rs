@@ -18,7 +18,7 @@ pub enum Ink {
     Strong,
     Good,
     Bad,
-    /// Somebody should look.
+    /// Someone should look.
     Warn,
     Agent,
     Tool,
@@ -110,10 +110,26 @@ pub struct Glyphs {
     pub code: &'static str,
     /// Something is left out.
     pub more: &'static str,
+    /// Something that can be opened.
+    pub folded: &'static str,
+    /// Something that can be closed.
+    pub open: &'static str,
+    /// Between columns.
+    pub column: &'static str,
+    /// An agent or a tool runs.
+    pub running: &'static str,
+    /// Everything is done, as the agent says.
+    pub complete: &'static str,
+    /// It is not, as a check says.
+    pub rejected: &'static str,
+    /// Bars from empty to full.
+    pub bars: [&'static str; 9],
+    /// Where the window is, on the edge of what is scrolled.
+    pub thumb: &'static str,
 }
 
 impl Glyphs {
-    /// What stands between two facts.
+    /// What is between two facts.
     pub(crate) fn between(&self) -> String {
         if self.dot == "," { ", ".to_owned() } else { format!(" {} ", self.dot) }
     }
@@ -132,6 +148,14 @@ impl Glyphs {
         quote: "▎",
         code: "▏",
         more: "…",
+        folded: "▸",
+        open: "▾",
+        column: "│",
+        running: "●",
+        complete: "★",
+        rejected: "!",
+        bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
+        thumb: "┃",
     };
 
     /// For everything else.
@@ -148,9 +172,17 @@ impl Glyphs {
         quote: ">",
         code: "|",
         more: "...",
+        folded: "+",
+        open: "-",
+        column: "|",
+        running: ">",
+        complete: "*",
+        rejected: "!",
+        bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
+        thumb: "#",
     };
 
-    /// For inputs: words instead of signs.
+    /// For screen readers: words instead of signs.
     pub(crate) const WORDS: Self = Self {
         gutter: ":",
         callout: ":",
@@ -164,5 +196,6 @@ impl Glyphs {
         quote: ">",
         code: "",
         more: "...",
+        ..Self::ASCII
     };
 }

@@ -121,6 +121,32 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
     }
 }
 
+/// The heading of an iteration, with its hat or agent behind it.
+pub(crate) fn iteration_title<'a>(
+    number: u32,
+    of: u32,
+    more: impl IntoIterator<Item = &'a String>,
+    dot: &str,
+) -> String {
+    more.into_iter()
+        .fold(format!("iteration {number} of {of}"), |title, more| format!("{title}{dot}{}", harmless(more)))
+}
+
+/// How a run begins: the agent and its limits, its command, its prompt.
+pub(crate) fn run_start(fact: &Fact, dot: &str) -> Vec<String> {
+    let Fact::RunStart { agent, command, transcript, prompt, max_iterations, max_seconds, .. } = fact else {
+        return Vec::new();
+    };
+    let time = max_seconds.map(|seconds| format!(", {}", figures::duration(seconds.saturating_mul(1000))));
+    let limits = format!("{}{}", figures::plural(u64::from(*max_iterations), "iteration"), time.unwrap_or_default());
+    let words = command.iter().map(|word| shlex::try_quote(word).unwrap_or_else(|_| word.into()));
+    vec![
+        format!("agent {agent}{dot}transcript {transcript}{dot}at most {limits}"),
+        format!("command: {}", words.collect::<Vec<_>>().join(" ")),
+        format!("prompt: {prompt}"),
+    ]
+}
+
 /// How an iteration ended.
 pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
     let ended = harmless(&receipt.ended);

@@ -1,4 +1,4 @@
-//! What the loop itself has to tell: how it begins, goes on, waits, verifies and ends.
+//! What the loop itself has to tell: how it begins, continues, waits, verifies and ends.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::ui::callouts;
 use crate::ui::figures;
 use crate::ui::history::clock;
 use crate::ui::style::Ink;
-use crate::ui::text::{harmless, safe};
+use crate::ui::text::harmless;
 use crate::ui::words::{self, Phrase};
 
 /// How much a failed check shows of its output; the journal has more.
@@ -39,10 +39,7 @@ impl<W: Write> LineView<W> {
                 }
                 let before = self.status.begin(self.model.run.newest_agent());
                 let differs = agent.as_ref().filter(|agent| !before.is_empty() && (**agent != before || hat.is_some()));
-                let mut title = format!("iteration {iteration} of {of}");
-                for more in differs.into_iter().chain(hat) {
-                    title = format!("{title}{dot}{}", safe(more));
-                }
+                let title = words::iteration_title(*iteration, *of, differs.into_iter().chain(hat), &dot);
                 self.title(&format!("iteration {iteration}/{of}"))?;
                 if self.is_quiet() {
                     return Ok(());
@@ -93,22 +90,11 @@ impl<W: Write> LineView<W> {
     }
 
     fn run_start(&mut self, fact: &Fact) -> io::Result<()> {
-        let Fact::RunStart { ralph, run, agent, command, transcript, prompt, max_iterations, max_seconds, .. } = fact
-        else {
-            return Ok(());
-        };
+        let Fact::RunStart { ralph, run, agent, .. } = fact else { return Ok(()) };
         self.status.begin(agent);
-        let dot = self.output.appearance.glyphs.between();
-        let time = max_seconds
-            .map_or_else(String::new, |seconds| format!(", {}", figures::duration(seconds.saturating_mul(1000))));
+        let (quiet, dot) = (self.is_quiet(), self.output.appearance.glyphs.between());
         self.output.line(&format!("ralph {ralph}{dot}run {run}"), Ink::Strong)?;
-        let limits = format!("at most {}{time}", figures::plural(u64::from(*max_iterations), "iteration"));
-        let facts = [
-            format!("agent {agent}{dot}transcript {transcript}{dot}{limits}"),
-            format!("command: {}", quoted(command)),
-            format!("prompt: {prompt}"),
-        ];
-        let quiet = self.is_quiet();
+        let facts = words::run_start(fact, &dot);
         facts.iter().filter(|_| !quiet).try_for_each(|line| self.output.line(&harmless(line), Ink::Dim))
     }
 
@@ -162,11 +148,4 @@ impl<W: Write> LineView<W> {
         let (line, ink) = words::verification(passed, checks);
         self.system(&line, ink)
     }
-}
-
-/// A command line as it would be typed.
-fn quoted(argv: &[String]) -> String {
-    let words =
-        argv.iter().map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), std::borrow::Cow::into_owned));
-    words.collect::<Vec<_>>().join(" ")
 }

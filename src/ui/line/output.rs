@@ -15,7 +15,7 @@ const TAG_WIDTH: usize = 7;
 /// Room for what the terminal itself writes behind the last row, such as `^C`.
 const MARGIN: usize = 3;
 
-/// What stands before a line.
+/// What is before a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub tag: &'static str,
@@ -128,7 +128,7 @@ impl<W: Write> Output<W> {
         self.out.flush()
     }
 
-    /// True while the terminal is somebody else's: what was drawn is above what the shell has written since, and stays.
+    /// True while the terminal is of someone else: what was drawn is above what the shell has written since, and stays.
     fn is_in_background(&mut self) -> bool {
         let is_so = self.appearance.motion == Motion::Redraw && (self.appearance.place)() == Place::Background;
         if is_so {

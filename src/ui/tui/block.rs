@@ -20,7 +20,7 @@ const MOST_LINES: usize = 200;
 /// One thing that is shown, and folded, as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// Where its first record stands.
+    /// Where its first record is.
     pub at: u64,
     pub kind: Kind,
 }
@@ -73,7 +73,7 @@ impl Blocks {
         self.changed.take()
     }
 
-    /// Takes in the record that stands at an offset.
+    /// Takes in the record that is at an offset.
     pub(crate) fn see(&mut self, record: &Record, at: u64) {
         match &record.body {
             Body::Agent { event, from, .. } => self.event(event, *from, record.at, at),
@@ -181,18 +181,15 @@ impl Blocks {
 
     fn fact(&mut self, fact: &Fact, when: Timestamp, at: u64) {
         match fact {
-            Fact::RunStart { ralph, run, agent, command, transcript, prompt, workspace, .. } => {
+            Fact::RunStart { ralph, run, workspace, .. } => {
                 self.push(at, Kind::Rule(format!("ralph {ralph}, run {run}"), Ink::Strong));
-                let text = format!(
-                    "agent {agent}\ntranscript {transcript}\ncommand: {}\nprompt: {prompt}\nworks in {workspace}",
-                    command.join(" ")
-                );
-                self.remark(at, "RUN", Ink::None, text);
+                let mut lines = words::run_start(fact, ", ");
+                lines.push(format!("directory: {workspace}"));
+                self.remark(at, "RUN", Ink::None, lines.join("\n"));
             }
             Fact::IterationStart { iteration, of, display, hat, .. } => {
                 self.own_display = *display;
-                let hat = hat.as_ref().map_or_else(String::new, |hat| format!(", {hat}"));
-                self.push(at, Kind::Rule(format!("iteration {iteration} of {of}{hat}"), Ink::Strong));
+                self.push(at, Kind::Rule(words::iteration_title(*iteration, *of, hat, ", "), Ink::Strong));
             }
             Fact::Display { text, .. } => self.words(at, Tag::Ai, text, true, false),
             Fact::IterationEnd { receipt } => {

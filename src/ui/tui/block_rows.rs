@@ -23,7 +23,7 @@ pub(crate) enum Fold {
 }
 
 impl Fold {
-    pub(crate) const fn turned(self) -> Self {
+    pub(crate) const fn toggled(self) -> Self {
         match self {
             Self::Folded => Self::Open,
             Self::Open => Self::Folded,
@@ -31,7 +31,7 @@ impl Fold {
     }
 }
 
-/// What is folded unless somebody opens it.
+/// What is folded unless someone opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folding {
     /// Tools: their input and output.
@@ -127,7 +127,7 @@ pub(crate) fn todo(item: &TodoItem, theme: &Theme) -> (String, Ink) {
 pub(crate) const fn status(status: Option<Status>, theme: &Theme) -> (&'static str, Ink) {
     match status {
         Some(_) => words::tool_mark(status, &theme.glyphs),
-        None => (theme.signs.running, Ink::Warn),
+        None => (theme.glyphs.running, Ink::Warn),
     }
 }
 
@@ -150,8 +150,8 @@ fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
     let has_more = !(tool.input.is_empty() && tool.output.is_empty());
     let sign = match fold {
         _ if !has_more => " ",
-        Fold::Folded => theme.signs.folded,
-        Fold::Open => theme.signs.open,
+        Fold::Folded => theme.glyphs.folded,
+        Fold::Open => theme.glyphs.open,
     };
     let argument = cut(&harmless(&call.argument), left.saturating_sub(width(&facts)));
     let head = first
@@ -176,7 +176,7 @@ fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
     rows
 }
 
-/// What stands before the first row, and before all others.
+/// What is before the first row, and before all others.
 fn margins(tag: &str, ink: Ink, nested: bool, theme: &Theme) -> (Row, Row) {
     let gutter = if nested { format!(" {0} {0} ", theme.glyphs.gutter) } else { format!(" {} ", theme.glyphs.gutter) };
     let first = Row::new(ink, &format!("{tag:>TAG$}")).and(Ink::Dim, &gutter);
@@ -191,5 +191,5 @@ fn folded(first: Row, text: &str, ink: Ink, columns: usize, theme: &Theme) -> Ro
     let more = if lines > 1 { format!("  ({})", figures::plural(lines as u64, "line")) } else { String::new() };
     let used = width(&first.text()) + 2 + more.len();
     let line = cut(&harmless(line.trim()), columns.saturating_sub(used).max(8));
-    first.and(Ink::Dim, &format!("{} ", theme.signs.folded)).and(ink, &line).and(Ink::Dim, &more)
+    first.and(Ink::Dim, &format!("{} ", theme.glyphs.folded)).and(ink, &line).and(Ink::Dim, &more)
 }

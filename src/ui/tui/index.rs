@@ -1,6 +1,6 @@
 //! Where everything is in a journal: the run as a whole, and the offsets of its pages.
 //!
-//! It reads every line once, but looks only into ralph's own; what agents said is read again when somebody wants to see
+//! It reads every line once, but looks only into ralph's own; what agents said is read again when someone wants to see
 //! it. It must never hold what they said: a run may be larger than the memory.
 
 use std::fs::File;
@@ -50,7 +50,7 @@ pub(crate) struct Terminal {
 /// What a line feed does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFeed {
-    /// It goes down, and to the first column: nothing stands between the agent and us that would tell the difference.
+    /// It goes down, and to the first column: nothing is between the agent and us that would tell the difference.
     NewLine,
     /// It only goes down: a person's terminal has added the rest where it was meant.
     Down,
@@ -201,7 +201,7 @@ impl Index {
         from..self.pages.get(page + 1).copied().unwrap_or(self.known)
     }
 
-    /// The page on which an offset stands.
+    /// The page on which an offset is.
     pub(crate) fn page_at(&self, offset: u64) -> usize {
         self.pages.partition_point(|from| *from <= offset).saturating_sub(1)
     }

@@ -33,14 +33,13 @@ pub use keys::KEYS;
 pub use keys::Key;
 pub use offscreen::Offscreen;
 pub use screen::pane_size;
-pub use theme::Signs;
 
 pub use super::model::IterationState;
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
 use crate::terminal::{self, FullScreen, Keyboard};
-use act::Deed;
-use state::{State, Work};
+use act::Effect;
+use state::{ViewState, Work};
 use theme::Theme;
 
 /// The least time between two frames.
@@ -80,9 +79,9 @@ pub struct Options {
 /// How the view was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Somebody had seen enough.
+    /// Someone had seen enough.
     Closed,
-    /// Somebody answered the question that the run ended with.
+    /// Someone answered the question that the run ended with.
     Answered(String),
     /// A Unix signal ended it.
     Signal(i32),
@@ -109,11 +108,11 @@ pub struct Seen {
     pub from: u64,
 }
 
-/// Shows a run until somebody leaves.
+/// Shows a run until someone leaves.
 pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     let caught = Signals::catch(&*options.actions)?;
     let Options { directory, palette, glyphs, owner, actions } = options;
-    let mut state = State::new(directory, &Theme::new(palette, glyphs), actions, owner);
+    let mut state = ViewState::new(directory, &Theme::new(palette, glyphs), actions, owner);
     let mut taken = FullScreen::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
@@ -159,28 +158,28 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             };
             patience = Duration::ZERO;
             let left = match state.event(event) {
-                Deed::None => None,
-                Deed::Copy(text) => terminal::copy(&text).map(|()| None)?,
-                Deed::Mouse => {
-                    let words = if taken.turn_mouse()? { "the mouse is ours" } else { "the mouse is the terminal's" };
-                    state.tell(words);
+                Effect::None => None,
+                Effect::Copy(text) => terminal::copy(&text).map(|()| None)?,
+                Effect::Mouse => {
+                    let words = if taken.turn_mouse()? { "the mouse works here" } else { "the mouse selects text" };
+                    state.set_message(words);
                     None
                 }
-                Deed::Redraw => taken.screen.clear().map(|()| None)?,
-                Deed::Interrupt => {
+                Effect::Redraw => taken.screen.clear().map(|()| None)?,
+                Effect::Interrupt => {
                     state.actions.interrupt();
-                    state.tell("asked the agent to stop; Ctrl-C once more kills it");
+                    state.set_message("asked the agent to stop; Ctrl-C once more kills it");
                     None
                 }
-                Deed::Suspend => {
+                Effect::Suspend => {
                     drop(taken);
-                    state.actions.suspend(state.player());
+                    state.actions.suspend(state.runner());
                     caught.wait_until_continued();
                     taken = FullScreen::take()?;
                     state.changed = true;
                     None
                 }
-                Deed::Leave(left) => Some(left),
+                Effect::Leave(left) => Some(left),
             };
             if let Some(left) = left {
                 return Ok(Seen { left, from: lines_from(&state) });
@@ -199,7 +198,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     }
 }
 
-fn lines_from(state: &State) -> u64 {
+fn lines_from(state: &ViewState) -> u64 {
     state.index.run().end.as_ref().map_or(state.index.known(), |end| end.offset)
 }
 

@@ -1,6 +1,5 @@
-//! Everything the view knows at a moment: the run, what is selected, where each pane stands. It reads and never writes.
+//! Everything the view knows at a moment: the run, what is selected, where each pane is. It reads and never writes.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -18,7 +17,7 @@ use super::panes::raw::RawBytes;
 use super::panes::{COUNT, Pane, checks, events, help, plan, tools, usage};
 use super::rows::{Row, paragraph};
 use super::scroll::{Listing, Pages, Scroll};
-use super::search::{Found, Query, Search};
+use super::search::{Query, Search, SearchStep};
 use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::event::Stream;
@@ -53,7 +52,7 @@ pub(crate) struct Areas {
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is one fact about the screen")]
-pub(crate) struct State {
+pub(crate) struct ViewState {
     /// The run as far as it is known.
     pub index: Index,
     pub theme: Theme,
@@ -74,11 +73,11 @@ pub(crate) struct State {
     pub pane: Pane,
     /// Which side takes the keys.
     pub front: Side,
-    /// Where the list stands.
+    /// Where the list is.
     pub list_scroll: Scroll,
-    /// Where each pane stands.
+    /// Where each pane is.
     pub scrolls: [Scroll; COUNT],
-    /// Where the help stands.
+    /// Where the help is.
     pub help_scroll: Scroll,
     /// True while the help is shown.
     pub help: bool,
@@ -95,7 +94,7 @@ pub(crate) struct State {
     pub running: bool,
     asked: Option<Instant>,
     /// When there was last something new.
-    pub heard: Instant,
+    pub newest_seen: Instant,
     pub now: Timestamp,
     /// True when the screen is not what it should be.
     pub changed: bool,
@@ -110,7 +109,7 @@ pub(crate) enum Work {
     Done,
 }
 
-impl State {
+impl ViewState {
     pub(crate) fn new(directory: RunDirectory, theme: &Theme, actions: Box<dyn Actions>, owner: Owner) -> Self {
         let index = Index::new(&directory.journal());
         Self {
@@ -140,7 +139,7 @@ impl State {
             searched: 0,
             running: false,
             asked: None,
-            heard: Instant::now(),
+            newest_seen: Instant::now(),
             now: Timestamp::now(),
             changed: true,
             areas: Areas::default(),
@@ -154,7 +153,7 @@ impl State {
             Ok(Reach::Same) => {}
             Ok(reach) => {
                 self.changed = true;
-                self.heard = Instant::now();
+                self.newest_seen = Instant::now();
                 if reach == Reach::More {
                     work = Work::Left;
                 } else if self.follow {
@@ -162,13 +161,13 @@ impl State {
                     self.show_newest();
                 }
             }
-            Err(error) => self.tell(format!("cannot read the journal: {error}")),
+            Err(error) => self.set_message(format!("cannot read the journal: {error}")),
         }
         self.ask_whether_alive();
         if work == Work::Done && self.gather() == Work::Left {
             work = Work::Left;
         }
-        if self.look_on() == Work::Left {
+        if self.continue_search() == Work::Left {
             work = Work::Left;
         }
         if self.message.as_ref().is_some_and(|(since, _)| since.elapsed() > MESSAGE) {
@@ -197,7 +196,7 @@ impl State {
         (self.running, self.changed) = (running, true);
         if !running && self.input.as_ref().is_some_and(|input| input.question.needs_running_run()) {
             self.input = None;
-            self.tell("the run has ended");
+            self.set_message("the run has ended");
         }
     }
 
@@ -219,7 +218,7 @@ impl State {
                 self.files = Files::ask(self.selected, &self.index, &mut *self.actions);
                 self.changed = true;
             }
-            self.changed |= self.files.hear();
+            self.changed |= self.files.poll();
         }
         if self.pane == Pane::Raw {
             let iteration = self.index.number(self.selected);
@@ -280,17 +279,17 @@ impl State {
     }
 
     /// Goes on with the search.
-    fn look_on(&mut self) -> Work {
+    fn continue_search(&mut self) -> Work {
         let Some(search) = &mut self.search else { return Work::Done };
         let found = search.advance(&self.query, &mut self.transcript, &self.index, &self.theme, STEP);
         self.changed = true;
         match found {
-            Found::NotYet(percent) => {
+            SearchStep::NotYet(percent) => {
                 self.searched = percent;
                 return Work::Left;
             }
-            Found::Nowhere => self.tell(format!("`{}` is nowhere in this run", self.query.words())),
-            Found::At(entry, place) => {
+            SearchStep::Nowhere => self.set_message(format!("`{}` not found in this run", self.query.words())),
+            SearchStep::At(entry, place) => {
                 self.select(entry);
                 self.follow = false;
                 self.pane = Pane::Transcript;
@@ -337,21 +336,20 @@ impl State {
         }
     }
 
-    /// Does something with the pane in front, and where it stands.
-    pub(crate) fn scroll_pane(&mut self, act: impl FnOnce(&mut Scroll, &mut Shown)) {
+    /// Does something with the pane in front, and where it is.
+    pub(crate) fn scroll_pane(&mut self, act: impl FnOnce(&mut Scroll, &mut dyn Pages)) {
         self.changed = true;
         let number = self.pane.number();
         let mut scroll = self.scrolls[number];
         match self.pane {
             Pane::Transcript => {
-                let pages = self.transcript.of(&self.index, &self.theme, self.selected);
-                act(&mut scroll, &mut Shown::Transcript(pages));
+                act(&mut scroll, &mut self.transcript.of(&self.index, &self.theme, self.selected));
             }
-            Pane::Raw => act(&mut scroll, &mut Shown::Raw(&mut self.raw)),
+            Pane::Raw => act(&mut scroll, &mut self.raw),
             _ => {
                 let columns = usize::from(self.areas.pane.width).max(20);
                 let rows = self.rows(columns, scroll.height);
-                act(&mut scroll, &mut Shown::Listing(Listing(rows)));
+                act(&mut scroll, &mut Listing(rows));
             }
         }
         self.scrolls[number] = scroll;
@@ -385,7 +383,7 @@ impl State {
     }
 
     /// Tells something at the bottom.
-    pub(crate) fn tell(&mut self, words: impl Into<String>) {
+    pub(crate) fn set_message(&mut self, words: impl Into<String>) {
         self.message = Some((Instant::now(), words.into()));
         self.changed = true;
     }
@@ -394,36 +392,4 @@ impl State {
     pub(crate) const fn ticks(&self) -> bool {
         self.running
     }
-}
-
-impl Pages for Shown<'_> {
-    fn pages(&self) -> Range<usize> {
-        match self {
-            Self::Transcript(pages) => pages.pages(),
-            Self::Raw(pages) => pages.pages(),
-            Self::Listing(pages) => pages.pages(),
-        }
-    }
-
-    fn count(&mut self, page: usize) -> usize {
-        match self {
-            Self::Transcript(pages) => pages.count(page),
-            Self::Raw(pages) => pages.count(page),
-            Self::Listing(pages) => pages.count(page),
-        }
-    }
-
-    fn row(&mut self, page: usize, row: usize) -> Row {
-        match self {
-            Self::Transcript(pages) => pages.row(page, row),
-            Self::Raw(pages) => pages.row(page, row),
-            Self::Listing(pages) => pages.row(page, row),
-        }
-    }
-}
-
-pub(crate) enum Shown<'a> {
-    Transcript(super::transcript::Entry<'a>),
-    Raw(&'a mut RawBytes),
-    Listing(Listing),
 }

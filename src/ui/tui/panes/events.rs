@@ -1,4 +1,4 @@
-//! The events that were published in the run, and the hats that heard them.
+//! The events that were published in the run, and the hats that newest_seen them.
 
 use super::super::index::Index;
 use super::super::rows::{Row, paragraph};

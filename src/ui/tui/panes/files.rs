@@ -55,7 +55,7 @@ impl Files {
     }
 
     /// Looks whether the answer is there.
-    pub(crate) fn hear(&mut self) -> bool {
+    pub(crate) fn poll(&mut self) -> bool {
         let Some(asked) = &self.asked else { return false };
         self.difference = match asked.try_recv() {
             Err(TryRecvError::Empty) => return false,
@@ -71,7 +71,7 @@ impl Files {
     }
 
     /// Opens or closes the file of a row.
-    pub(crate) fn turn(&mut self, row: usize) {
+    pub(crate) fn toggle(&mut self, row: usize) {
         if let Some(Some(name)) = self.names.get(row).cloned()
             && !self.open.remove(&name)
         {
@@ -112,8 +112,8 @@ impl Files {
             let is_open = self.open.contains(name);
             let sign = match (text, is_open) {
                 (None, _) => " ",
-                (Some(_), true) => theme.signs.open,
-                (Some(_), false) => theme.signs.folded,
+                (Some(_), true) => theme.glyphs.open,
+                (Some(_), false) => theme.glyphs.folded,
             };
             let mut row = Row::new(Ink::Dim, &format!("{sign} ")).and(Ink::None, name);
             if let Some(text) = text {

@@ -29,7 +29,7 @@ pub(crate) fn rows(theme: &Theme, columns: usize) -> Vec<Row> {
     }
     rows.push(Row::new(Ink::Strong, "Signs in the list"));
     for state in IterationState::ALL {
-        let (sign, ink) = state.sign(theme.glyphs, theme.signs);
+        let (sign, ink) = state.sign(&theme.glyphs);
         let first = Row::new(ink, &format!("  {sign:<6}"));
         rows.extend(paragraph(&first, &Row::new(Ink::None, &" ".repeat(8)), state.means(), Ink::None, columns));
     }

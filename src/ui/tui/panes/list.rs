@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::super::index::Index;
 use super::super::rows::Row;
 use super::super::scroll::Pages;
-use super::super::theme::{Signs, Theme};
+use super::super::theme::Theme;
 use crate::journal::IterationOutcome;
 use crate::ui::figures;
 use crate::ui::model::IterationState;
@@ -41,7 +41,7 @@ impl Pages for List<'_> {
         }
         let Some(entry) = self.index.iteration(row) else { return Row::default() };
         let alive = self.running && row + 1 == self.index.entry_count();
-        let (mark, ink) = IterationState::of(entry, alive).sign(self.theme.glyphs, self.theme.signs);
+        let (mark, ink) = IterationState::of(entry, alive).sign(&self.theme.glyphs);
         let digits = self.index.run().max_iterations.max(100).to_string().len().min(6);
         let time = match (&entry.ended, entry.started) {
             (Some(ended), _) => figures::duration(ended.duration_ms),
@@ -73,14 +73,14 @@ impl Pages for List<'_> {
 
 impl IterationState {
     /// How it is drawn.
-    pub const fn sign(self, glyphs: Glyphs, signs: Signs) -> (&'static str, Ink) {
+    pub const fn sign(self, glyphs: &Glyphs) -> (&'static str, Ink) {
         match self {
-            Self::Running => (signs.running, Ink::Agent),
+            Self::Running => (glyphs.running, Ink::Agent),
             Self::Ok => (glyphs.ok, Ink::Good),
-            Self::Complete => (signs.complete, Ink::Good),
+            Self::Complete => (glyphs.complete, Ink::Good),
             Self::Unclear => (glyphs.unknown, Ink::Warn),
             Self::Failed => (glyphs.fail, Ink::Bad),
-            Self::Rejected => (signs.unverified, Ink::Warn),
+            Self::Rejected => (glyphs.rejected, Ink::Warn),
         }
     }
 

@@ -2,11 +2,11 @@
 
 use super::super::index::Index;
 use super::super::rows::Row;
-use super::super::theme::{Signs, Theme};
+use super::super::theme::Theme;
 use crate::journal::IterationOutcome;
 use crate::journal::summary::Ended;
 use crate::ui::figures;
-use crate::ui::style::Ink;
+use crate::ui::style::{Glyphs, Ink};
 
 pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<Row> {
     let run = index.run();
@@ -39,7 +39,7 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
     #[expect(clippy::cast_precision_loss, reason = "bars of a few columns")]
     let mut draw = |title: &str, ink: Ink, value: &dyn Fn(&Ended) -> Option<u64>, words: &dyn Fn(f64) -> String| {
         let values: Vec<f64> = ended.iter().map(|ended| value(ended).unwrap_or(0) as f64).collect();
-        chart(&mut rows, title, ink, &values, words, Size { columns, tall }, &theme.signs);
+        chart(&mut rows, title, ink, &values, words, Size { columns, tall }, &theme.glyphs);
     };
     if tokens.is_some() {
         draw("tokens an iteration", Ink::Agent, &|ended| ended.tokens, &|most| figures::about(whole(most)));
@@ -55,7 +55,7 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
             })
             .collect();
         let size = Size { columns, tall };
-        chart(&mut rows, "cost so far", Ink::Good, &values, &figures::money, size, &theme.signs);
+        chart(&mut rows, "cost so far", Ink::Good, &values, &figures::money, size, &theme.glyphs);
     }
     rows
 }
@@ -83,7 +83,7 @@ fn chart(
     values: &[f64],
     words: &dyn Fn(f64) -> String,
     Size { columns, tall }: Size,
-    signs: &Signs,
+    glyphs: &Glyphs,
 ) {
     let columns = columns.saturating_sub(2).max(8);
     let each = values.len().div_ceil(columns).max(1);
@@ -106,7 +106,7 @@ fn chart(
             // Something is never nothing.
             if level == 0 && value > 0.0 { eighths.max(1) } else { eighths }
         };
-        let line: String = bars.iter().map(|value| signs.bars[part(*value)].repeat(width)).collect();
+        let line: String = bars.iter().map(|value| glyphs.bars[part(*value)].repeat(width)).collect();
         rows.push(Row::new(ink, &format!(" {}", line.trim_end())));
     }
 }
