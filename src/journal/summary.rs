@@ -254,37 +254,7 @@ impl Summary {
         self.newest = Some(record.at);
         self.activity.see(fact, record.at);
         match fact {
-            Fact::RunStart {
-                version,
-                ralph,
-                run,
-                agent,
-                command,
-                transcript,
-                workspace,
-                prompt,
-                max_iterations,
-                max_cost_usd,
-                ..
-            } => {
-                (self.max_iterations, self.max_cost_usd) = (*max_iterations, *max_cost_usd);
-                self.before_ms = self.duration_ms();
-                self.since = Some(record.at);
-                if self.started.is_some() {
-                    self.resumed += 1;
-                    self.end = None;
-                    return;
-                }
-                self.started = Some(record.at);
-                self.version = *version;
-                self.ralph.clone_from(ralph);
-                self.run.clone_from(run);
-                self.agent.clone_from(agent);
-                self.command.clone_from(command);
-                self.transcript.clone_from(transcript);
-                self.workspace.clone_from(workspace);
-                self.prompt.clone_from(prompt);
-            }
+            Fact::RunStart { .. } => self.begin(fact, record.at),
             Fact::IterationStart { iteration, of, agent, hat, terminal, interactive, .. } => {
                 self.settled = None;
                 self.max_iterations = *of;
@@ -359,6 +329,43 @@ impl Summary {
             Fact::Notice { message } => self.notices.push(message.clone()),
             _ => {}
         }
+    }
+
+    /// The run begins, or it is taken up again.
+    fn begin(&mut self, fact: &Fact, at: Timestamp) {
+        let Fact::RunStart {
+            version,
+            ralph,
+            run,
+            agent,
+            command,
+            transcript,
+            workspace,
+            prompt,
+            max_iterations,
+            max_cost_usd,
+            ..
+        } = fact
+        else {
+            return;
+        };
+        (self.max_iterations, self.max_cost_usd) = (*max_iterations, *max_cost_usd);
+        self.before_ms = self.duration_ms();
+        self.since = Some(at);
+        if self.started.is_some() {
+            self.resumed += 1;
+            self.end = None;
+            return;
+        }
+        self.started = Some(at);
+        self.version = *version;
+        self.ralph.clone_from(ralph);
+        self.run.clone_from(run);
+        self.agent.clone_from(agent);
+        self.command.clone_from(command);
+        self.transcript.clone_from(transcript);
+        self.workspace.clone_from(workspace);
+        self.prompt.clone_from(prompt);
     }
 
     /// Receipts of all iterations that are over.

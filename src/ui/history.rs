@@ -69,7 +69,9 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
     };
     if room(&align, &rows) < LEAST_PROMPT {
         // The id begins with the time at which the run was started.
-        rows.iter_mut().for_each(|row| drop(row.remove(1)));
+        for row in &mut rows {
+            row.remove(1);
+        }
         align.remove(1);
     }
     let room = room(&align, &rows);

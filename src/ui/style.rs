@@ -110,6 +110,13 @@ pub struct Glyphs {
     pub code: &'static str,
     /// Something is left out.
     pub more: &'static str,
+    /// Signs of the full screen.
+    pub screen: &'static Signs,
+}
+
+/// Signs that only the full screen has.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
     /// Something that can be opened.
     pub folded: &'static str,
     /// Something that can be closed.
@@ -126,6 +133,30 @@ pub struct Glyphs {
     pub bars: [&'static str; 9],
     /// Where the window is, on the edge of what is scrolled.
     pub thumb: &'static str,
+}
+
+impl Signs {
+    const UNICODE: Self = Self {
+        folded: "▸",
+        open: "▾",
+        column: "│",
+        running: "●",
+        complete: "★",
+        rejected: "!",
+        bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
+        thumb: "┃",
+    };
+
+    const ASCII: Self = Self {
+        folded: "+",
+        open: "-",
+        column: "|",
+        running: ">",
+        complete: "*",
+        rejected: "!",
+        bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
+        thumb: "#",
+    };
 }
 
 impl Glyphs {
@@ -148,14 +179,7 @@ impl Glyphs {
         quote: "▎",
         code: "▏",
         more: "…",
-        folded: "▸",
-        open: "▾",
-        column: "│",
-        running: "●",
-        complete: "★",
-        rejected: "!",
-        bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
-        thumb: "┃",
+        screen: &Signs::UNICODE,
     };
 
     /// For everything else.
@@ -172,14 +196,7 @@ impl Glyphs {
         quote: ">",
         code: "|",
         more: "...",
-        folded: "+",
-        open: "-",
-        column: "|",
-        running: ">",
-        complete: "*",
-        rejected: "!",
-        bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
-        thumb: "#",
+        screen: &Signs::ASCII,
     };
 
     /// For screen readers: words instead of signs.
@@ -196,6 +213,6 @@ impl Glyphs {
         quote: ">",
         code: "",
         more: "...",
-        ..Self::ASCII
+        screen: &Signs::ASCII,
     };
 }

@@ -90,12 +90,12 @@ fn a_run_says_what_it_does_and_what_it_used() {
 
 #[test]
 fn an_interrupted_iteration_did_not_fail_and_a_rejected_one_is_not_complete() {
+    use IterationOutcome::{Failed, Interrupted, Ok, Rejected};
     let of = |outcome, said, verified| {
         let ended = Receipt { outcome, verified, ..Receipt::default() };
         let ended = Some((&ended).into());
         IterationState::of(&IterationSummary { said, ended, ..IterationSummary::default() }, true)
     };
-    use IterationOutcome::{Failed, Interrupted, Ok, Rejected};
     for (outcome, said, verified, expected) in [
         (Ok, None, None, IterationState::Ok),
         (Ok, Some(Said::Complete), None, IterationState::Complete),

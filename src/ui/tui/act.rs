@@ -82,7 +82,7 @@ impl ViewState {
             KeyAction::Show(pane) => self.show(pane),
             // A screen that is wider than the pane is seen from side to side before the next pane is.
             KeyAction::NextPane(by) if self.screen_in_front().is_some_and(|screen| screen.slide(by)) => {
-                self.follow = false
+                self.follow = false;
             }
             KeyAction::NextPane(by) => {
                 let count = Pane::ALL.len();

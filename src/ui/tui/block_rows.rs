@@ -127,7 +127,7 @@ pub(crate) fn todo(item: &TodoItem, theme: &Theme) -> (String, Ink) {
 pub(crate) const fn status(status: Option<Status>, theme: &Theme) -> (&'static str, Ink) {
     match status {
         Some(_) => words::tool_mark(status, &theme.glyphs),
-        None => (theme.glyphs.running, Ink::Warn),
+        None => (theme.glyphs.screen.running, Ink::Warn),
     }
 }
 
@@ -150,8 +150,8 @@ fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
     let has_more = !(tool.input.is_empty() && tool.output.is_empty());
     let sign = match fold {
         _ if !has_more => " ",
-        Fold::Folded => theme.glyphs.folded,
-        Fold::Open => theme.glyphs.open,
+        Fold::Folded => theme.glyphs.screen.folded,
+        Fold::Open => theme.glyphs.screen.open,
     };
     let argument = cut(&harmless(&call.argument), left.saturating_sub(width(&facts)));
     let head = first
@@ -191,5 +191,5 @@ fn folded(first: Row, text: &str, ink: Ink, columns: usize, theme: &Theme) -> Ro
     let more = if lines > 1 { format!("  ({})", figures::plural(lines as u64, "line")) } else { String::new() };
     let used = width(&first.text()) + 2 + more.len();
     let line = cut(&harmless(line.trim()), columns.saturating_sub(used).max(8));
-    first.and(Ink::Dim, &format!("{} ", theme.glyphs.folded)).and(ink, &line).and(Ink::Dim, &more)
+    first.and(Ink::Dim, &format!("{} ", theme.glyphs.screen.folded)).and(ink, &line).and(Ink::Dim, &more)
 }

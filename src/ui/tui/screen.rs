@@ -43,7 +43,7 @@ pub(crate) fn draw(state: &mut ViewState, area: Rect, buffer: &mut Buffer) -> Op
     if list.width > 0 && pane.width > 0 {
         let style = state.theme.style(Ink::Dim);
         (body.top()..body.bottom()).for_each(|y| {
-            buffer.set_string(list.right(), y, state.theme.glyphs.column, style);
+            buffer.set_string(list.right(), y, state.theme.glyphs.screen.column, style);
         });
     }
     state.areas.list = list;
@@ -267,7 +267,7 @@ fn thumb(scroll: &Scroll, pages: &mut dyn Pages, edge: Rect, theme: &Theme, buff
     let place = (before * rows + row) * track / (range.len().max(1) * rows);
     let place = if scroll.cursor >= scroll.top && is_last(scroll, pages) { track } else { place.min(track) };
     let y = edge.y + u16::try_from(place).unwrap_or(0);
-    buffer.set_string(edge.x, y, theme.glyphs.thumb, theme.style(Ink::Dim));
+    buffer.set_string(edge.x, y, theme.glyphs.screen.thumb, theme.style(Ink::Dim));
 }
 
 fn is_last(scroll: &Scroll, pages: &mut dyn Pages) -> bool {
@@ -280,7 +280,7 @@ fn is_last(scroll: &Scroll, pages: &mut dyn Pages) -> bool {
 fn draw_beside(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     let style = state.theme.style(Ink::Dim);
     (area.top()..area.bottom()).for_each(|y| {
-        buffer.set_string(area.x, y, state.theme.glyphs.column, style);
+        buffer.set_string(area.x, y, state.theme.glyphs.screen.column, style);
     });
     let area = Rect { x: area.x + 2, width: area.width - 2, ..area };
     let columns = usize::from(area.width);

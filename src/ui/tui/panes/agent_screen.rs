@@ -201,7 +201,7 @@ impl AgentScreen {
         if edge > 0 && area.height > 0 {
             let place = u32::from(top) * u32::from(area.height - 1) / u32::from(self.furthest().0.max(1));
             let y = area.y + u16::try_from(place).unwrap_or(0);
-            buffer.set_string(area.right() - 1, y, theme.glyphs.thumb, theme.style(Ink::Dim));
+            buffer.set_string(area.right() - 1, y, theme.glyphs.screen.thumb, theme.style(Ink::Dim));
         }
     }
 }

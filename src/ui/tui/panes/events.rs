@@ -1,4 +1,4 @@
-//! The events that were published in the run, and the hats that newest_seen them.
+//! The events that were published in the run, and the hats that received them.
 
 use super::super::index::Index;
 use super::super::rows::{Row, paragraph};

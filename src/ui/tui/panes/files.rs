@@ -112,8 +112,8 @@ impl Files {
             let is_open = self.open.contains(name);
             let sign = match (text, is_open) {
                 (None, _) => " ",
-                (Some(_), true) => theme.glyphs.open,
-                (Some(_), false) => theme.glyphs.folded,
+                (Some(_), true) => theme.glyphs.screen.open,
+                (Some(_), false) => theme.glyphs.screen.folded,
             };
             let mut row = Row::new(Ink::Dim, &format!("{sign} ")).and(Ink::None, name);
             if let Some(text) = text {

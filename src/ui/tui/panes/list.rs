@@ -75,12 +75,12 @@ impl IterationState {
     /// How it is drawn.
     pub const fn sign(self, glyphs: &Glyphs) -> (&'static str, Ink) {
         match self {
-            Self::Running => (glyphs.running, Ink::Agent),
+            Self::Running => (glyphs.screen.running, Ink::Agent),
             Self::Ok => (glyphs.ok, Ink::Good),
-            Self::Complete => (glyphs.complete, Ink::Good),
+            Self::Complete => (glyphs.screen.complete, Ink::Good),
             Self::Unclear => (glyphs.unknown, Ink::Warn),
             Self::Failed => (glyphs.fail, Ink::Bad),
-            Self::Rejected => (glyphs.rejected, Ink::Warn),
+            Self::Rejected => (glyphs.screen.rejected, Ink::Warn),
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn rows(detail: &Detail, theme: &Theme, columns: usize, percent: u64)
         let mut row = Row::new(ink, &format!("{mark:<2}")).and(Ink::None, &format!("{time:>7} "));
         if bars > 0 {
             #[expect(clippy::cast_precision_loss, reason = "a bar of ten columns")]
-            let drawn = bar(call.took_ms().unwrap_or(0) as f64, longest as f64, bars, theme.glyphs.bars[8]);
+            let drawn = bar(call.took_ms().unwrap_or(0) as f64, longest as f64, bars, theme.glyphs.screen.bars[8]);
             row = row.and(Ink::Tool, &format!("{drawn:<width$} ", width = bars as usize));
         }
         row = row.and(Ink::Strong, &format!("{name:<names$}  ")).and(Ink::None, &call.argument);

@@ -106,7 +106,7 @@ fn chart(
             // Something is never nothing.
             if level == 0 && value > 0.0 { eighths.max(1) } else { eighths }
         };
-        let line: String = bars.iter().map(|value| glyphs.bars[part(*value)].repeat(width)).collect();
+        let line: String = bars.iter().map(|value| glyphs.screen.bars[part(*value)].repeat(width)).collect();
         rows.push(Row::new(ink, &format!(" {}", line.trim_end())));
     }
 }
