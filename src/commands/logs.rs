@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Logs) -> Result<u8, UserError> {
     let start = match args.iteration {
         Some(number) => {
             let known = here.details(&run)?;
-            let first = known.summary.tries(number).next().map(|played| played.from);
+            let first = known.summary.tries(number).next().map(|tried| tried.from);
             match first {
                 Some(start) => start,
                 None if args.follow => 0,

@@ -82,9 +82,9 @@ pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
 fn gather(runs: &[RunDetails]) -> BTreeMap<Group, Sums> {
     let mut groups: BTreeMap<Group, Sums> = BTreeMap::new();
     for RunDetails { summary, .. } in runs {
-        for played in &summary.iterations {
-            let Some(receipt) = &played.receipt else { continue };
-            let at = played.started.or(summary.started);
+        for tried in &summary.iterations {
+            let Some(receipt) = &tried.receipt else { continue };
+            let at = tried.started.or(summary.started);
             let day = at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).date().to_string());
             let agent = if receipt.agent.is_empty() { &summary.agent } else { &receipt.agent };
             let model = receipt.usage.model.clone().unwrap_or_else(|| "?".to_owned());

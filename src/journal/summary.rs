@@ -240,7 +240,7 @@ impl Summary {
             start = start.max(reader.offset() - reader.line().len() as u64 - 1);
             self.see(&record, start, reader.offset());
         }
-        if let Some(open) = self.iterations.last_mut().filter(|played| played.receipt.is_none()) {
+        if let Some(open) = self.iterations.last_mut().filter(|tried| tried.receipt.is_none()) {
             open.to = reader.offset();
         }
         Ok(())
@@ -317,7 +317,7 @@ impl Summary {
             Fact::Control { order } => self.orders.push(order.clone()),
             Fact::Decision { verdict, reason, memory, outcome, .. } => {
                 self.settled = *outcome;
-                let iteration = self.iterations.last().map_or(0, |played| played.iteration);
+                let iteration = self.iterations.last().map_or(0, |tried| tried.iteration);
                 self.decisions.push(Decision { iteration, verdict: verdict.clone(), reason: reason.clone() });
                 if memory.is_some() {
                     self.memory.clone_from(memory);
@@ -370,12 +370,12 @@ impl Summary {
 
     /// Receipts of all iterations that are over.
     pub(crate) fn receipts(&self) -> impl Iterator<Item = &Receipt> {
-        self.iterations.iter().filter_map(|played| played.receipt.as_deref())
+        self.iterations.iter().filter_map(|tried| tried.receipt.as_deref())
     }
 
     /// Receipts of iterations that were over when the run was cut off, before anything was decided about them.
     pub(crate) fn undecided(&self) -> impl Iterator<Item = &Receipt> {
-        self.iterations.iter().skip(self.decided).filter_map(|played| played.receipt.as_deref())
+        self.iterations.iter().skip(self.decided).filter_map(|tried| tried.receipt.as_deref())
     }
 
     /// When the iterations started that the last decision does not know of.
@@ -432,7 +432,7 @@ impl Summary {
 
     /// All tries of an iteration.
     pub(crate) fn tries(&self, iteration: u32) -> impl Iterator<Item = &IterationSummary> {
-        self.iterations.iter().filter(move |played| played.iteration == iteration)
+        self.iterations.iter().filter(move |tried| tried.iteration == iteration)
     }
 
     /// As it is kept.

@@ -4,14 +4,12 @@
 use std::future::pending;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, SpecialCodeIndex};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::modes::Modes;
-use crate::process::register;
 
 /// The keyboard, key by key and without echo, until it is dropped.
 #[derive(Debug)]
@@ -26,9 +24,7 @@ impl SingleKeys {
         if !super::has_keyboard() {
             return None;
         }
-        // Opened again: reading without blocking must not be passed on to whoever shares standard input.
-        let terminal = rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
-        let terminal = register(terminal.ok()?, Interest::READABLE).ok()?;
+        let terminal = super::open(Interest::READABLE)?;
         let modes = Modes::take("", |modes| {
             // Ctrl-C and Ctrl-Z keep their meaning.
             modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;

@@ -73,9 +73,7 @@ impl Columns {
         match self {
             Self::Unlimited => usize::MAX,
             Self::Fixed(columns) => columns,
-            Self::Terminal => rustix::termios::tcgetwinsize(rustix::stdio::stdout())
-                .map_or(80, |size| if size.ws_col == 0 { 80 } else { usize::from(size.ws_col) })
-                .max(20),
+            Self::Terminal => usize::from(crate::terminal::size().columns).max(20),
         }
     }
 }

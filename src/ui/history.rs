@@ -112,9 +112,9 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
     for (name, value) in facts {
         let _ = writeln!(text, "{} {value}", palette.paint(Ink::Dim, &format!("{name:>8}")));
     }
-    for played in &summary.iterations {
+    for tried in &summary.iterations {
         text.push('\n');
-        iteration(&mut text, played, summary, palette, glyphs);
+        iteration(&mut text, tried, summary, palette, glyphs);
     }
     for notice in &summary.notices {
         let _ = writeln!(text, "\n{}", palette.paint(Ink::Warn, &harmless(notice.lines().next().unwrap_or_default())));
@@ -122,9 +122,9 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
     text
 }
 
-fn iteration(text: &mut String, played: &IterationSummary, summary: &Summary, palette: Palette, glyphs: &Glyphs) {
-    let title = palette.paint(Ink::Strong, &format!("iteration {}", played.iteration));
-    let Some(receipt) = &played.receipt else {
+fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, palette: Palette, glyphs: &Glyphs) {
+    let title = palette.paint(Ink::Strong, &format!("iteration {}", tried.iteration));
+    let Some(receipt) = &tried.receipt else {
         let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(Ink::Warn, "not finished"));
         return;
     };
@@ -144,12 +144,12 @@ fn iteration(text: &mut String, played: &IterationSummary, summary: &Summary, pa
     for line in work(receipt) {
         let _ = writeln!(text, "  {line}");
     }
-    for check in &played.checks {
+    for check in &tried.checks {
         let (mark, ink) = words::check_mark(check.passed, glyphs);
         let line = format!("{mark} {} {}", harmless(&check.name), harmless(&check.ended));
         let _ = writeln!(text, "  {}", palette.paint(ink, line.trim_end()));
     }
-    for decision in summary.decisions.iter().filter(|decision| decision.iteration == played.iteration) {
+    for decision in summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
         let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
         let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
     }
@@ -159,12 +159,17 @@ fn iteration(text: &mut String, played: &IterationSummary, summary: &Summary, pa
 fn work(receipt: &Receipt) -> Vec<String> {
     let mut lines: Vec<String> = receipt.commits.iter().map(|commit| format!("commit {}", harmless(commit))).collect();
     if !receipt.files.is_empty() {
-        let names: Vec<String> = receipt.files.iter().take(10).map(|file| harmless(file)).collect();
-        let more = receipt.files.len() - names.len() + receipt.more_files as usize;
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(format!("changed {}{more}", names.join(", ")));
+        lines.push(format!("changed {}", first_files(receipt, harmless)));
     }
     lines
+}
+
+/// The first files of an iteration, and how many more there are.
+fn first_files(receipt: &Receipt, name: impl Fn(&str) -> String) -> String {
+    let names: Vec<String> = receipt.files.iter().take(10).map(|file| name(file)).collect();
+    let more = receipt.file_count() - names.len() as u64;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }
 
 /// One run as Markdown, for a pull request.
@@ -185,28 +190,25 @@ pub(crate) fn markdown(run: &RunDetails) -> String {
     }
     let _ =
         writeln!(text, "| # | result | time | tools | tokens | cost | changed |\n|---:|---|---:|---:|---:|---:|---|");
-    for played in &summary.iterations {
-        let Some(receipt) = &played.receipt else {
-            let _ = writeln!(text, "| {} | not finished | | | | | |", played.iteration);
+    for tried in &summary.iterations {
+        let Some(receipt) = &tried.receipt else {
+            let _ = writeln!(text, "| {} | not finished | | | | | |", tried.iteration);
             continue;
         };
-        let files: Vec<String> = receipt.files.iter().take(10).map(|file| format!("`{}`", code(file))).collect();
-        let more = receipt.files.len() - files.len() + receipt.more_files as usize;
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let tokens = receipt.usage.total_or_sum().map_or_else(|| "-".to_owned(), figures::count);
         let cost = receipt.cost_usd();
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {tokens} | {} | {}{more} |",
+            "| {} | {} | {} | {} | {tokens} | {} | {} |",
             receipt.iteration,
             escaped(&words::iteration(receipt).0),
             figures::duration(receipt.duration_ms),
             receipt.tools,
             money(cost),
-            files.join(", "),
+            first_files(receipt, |file| format!("`{}`", code(file))),
         );
     }
-    let checks: Vec<_> = summary.iterations.last().map(|played| &played.checks).into_iter().flatten().collect();
+    let checks: Vec<_> = summary.iterations.last().map(|tried| &tried.checks).into_iter().flatten().collect();
     if !checks.is_empty() {
         let _ = writeln!(text, "\nVerification:\n");
         for check in checks {

@@ -81,8 +81,8 @@ impl<W: Write> PageView<W> {
         }
         writeln!(out, "</dl>\n<h2>Timeline</h2>\n<div class=\"timeline\">")?;
         let longest = summary.ended().map(|ended| ended.duration_ms).max().unwrap_or(1).max(1);
-        for (index, played) in summary.iterations.iter().enumerate() {
-            let (class, share, time) = match &played.ended {
+        for (index, tried) in summary.iterations.iter().enumerate() {
+            let (class, share, time) = match &tried.ended {
                 Some(ended) => {
                     let share = (ended.duration_ms * 100 / longest).max(1);
                     let is_bad = ended.outcome == IterationOutcome::Failed;
@@ -94,7 +94,7 @@ impl<W: Write> PageView<W> {
                 out,
                 "<a href=\"#i{}\">{}</a><div class=\"bar {class}\" style=\"width:{share}%\"></div><span>{time}</span>",
                 index + 1,
-                played.iteration
+                tried.iteration
             )?;
         }
         writeln!(out, "</div>")?;
@@ -174,7 +174,7 @@ impl<W: Write> PageView<W> {
         self.close()?;
         match fact {
             Fact::IterationStart { iteration, of, hat, .. } => {
-                let title = words::iteration_title(*iteration, *of, hat, " · ");
+                let title = words::iteration_title(*iteration, *of, hat, " · ").replacen('i', "I", 1);
                 writeln!(self.out, "<h2 id=\"i{iteration}\">{}</h2>", text(&title))
             }
             Fact::Verification { checks, .. } => checks.iter().try_for_each(|check| {
@@ -199,8 +199,7 @@ impl<W: Write> PageView<W> {
         if receipt.files.is_empty() {
             return Ok(());
         }
-        let title =
-            format!("{} changed", figures::plural(receipt.files.len() as u64 + u64::from(receipt.more_files), "file"));
+        let title = words::files_changed(receipt);
         match (self.differences)(receipt) {
             Some(difference) => self.difference(&title, &difference),
             None => self.folded(&title, &receipt.files.join("\n")),

@@ -167,6 +167,10 @@ pub(crate) fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
     (parts, ink)
 }
 
+pub(crate) fn files_changed(receipt: &Receipt) -> String {
+    format!("{} changed", figures::plural(receipt.file_count(), "file"))
+}
+
 /// Processes that an iteration left behind.
 pub(crate) fn left_behind(receipt: &Receipt) -> impl Iterator<Item = String> {
     let fate = if receipt.left_running { "is still running" } else { "was stopped" };

@@ -9,8 +9,8 @@ use super::super::index::Index;
 use super::super::rows::{Row, difference};
 use super::super::theme::Theme;
 use crate::journal::Receipt;
-use crate::ui::figures;
 use crate::ui::style::Ink;
+use crate::ui::words;
 
 /// More of a difference is not kept.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -92,8 +92,7 @@ impl Files {
         for commit in &receipt.commits {
             rows.push(Row::new(Ink::Agent, "commit ").and(Ink::None, commit));
         }
-        let count = receipt.files.len() as u64 + u64::from(receipt.more_files);
-        rows.push(Row::new(Ink::Strong, &format!("{} changed", figures::plural(count, "file"))));
+        rows.push(Row::new(Ink::Strong, &words::files_changed(receipt)));
         match (&self.difference, &self.asked) {
             (_, Some(_)) => rows.push(Row::new(Ink::Dim, "asking git")),
             (Difference::Failed(reason), _) => rows.push(Row::new(Ink::Warn, reason)),
