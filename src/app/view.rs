@@ -70,8 +70,8 @@ pub(crate) enum Shown {
 
 /// What shows the run under way, in a thread of its own: each reads the journal.
 pub(crate) enum Showing {
-    Printed(Printing),
-    Screen(FullScreen),
+    Printed(PrintThread),
+    Screen(ScreenThread),
     Closed,
 }
 
@@ -88,14 +88,14 @@ impl Showing {
     ) -> Result<Self, UserError> {
         let unable = |error: io::Error| UserError::failed(format!("cannot start the view: {error}"));
         let view: Box<dyn View> = match show {
-            Show::Screen => return FullScreen::open(store, directory, args, wake).map(Self::Screen).map_err(unable),
+            Show::Screen => return ScreenThread::open(store, directory, args, wake).map(Self::Screen).map_err(unable),
             Show::As(Output::Lines) => {
                 let view = line_view(args, Tense::Present).beside_the_agent().with_keys(keys_go_to);
                 Box::new(if notify.terminal { view } else { view.silent() })
             }
             Show::As(Output::Json) => Box::new(JsonView::new(out::stdout())),
         };
-        Printing::start(view, directory, journal.length(), wake).map(Self::Printed).map_err(unable)
+        PrintThread::start(view, directory, journal.length(), wake).map(Self::Printed).map_err(unable)
     }
 
     /// The run is over. What is printed is printed to its end; a full screen stays, unless someone wants the run to die.
@@ -111,7 +111,7 @@ impl Showing {
                 if interrupt.is_some() {
                     screen.remote.close();
                 }
-                *self = Self::Screen(FullScreen { in_a_hurry: interrupt.is_some(), ..screen });
+                *self = Self::Screen(ScreenThread { in_a_hurry: interrupt.is_some(), ..screen });
                 Shown::InFull
             }
             Self::Closed => Shown::InFull,
@@ -128,12 +128,12 @@ impl Showing {
 }
 
 /// Lines or JSON, printed in a thread of its own.
-pub(crate) struct Printing {
+pub(crate) struct PrintThread {
     wake: Wake,
     thread: JoinHandle<Shown>,
 }
 
-impl Printing {
+impl PrintThread {
     fn start(mut view: Box<dyn View>, directory: &RunDirectory, offset: u64, wake: &Wake) -> io::Result<Self> {
         let mut follow = Follow::own(&directory.journal(), offset, wake.clone())?;
         let thread = std::thread::Builder::new().name("view".into()).spawn(move || {
@@ -165,7 +165,7 @@ impl Printing {
 }
 
 /// The full screen in a thread of its own.
-pub(crate) struct FullScreen {
+pub(crate) struct ScreenThread {
     remote: Remote,
     wake: Wake,
     thread: JoinHandle<io::Result<Left>>,
@@ -174,7 +174,7 @@ pub(crate) struct FullScreen {
     in_a_hurry: bool,
 }
 
-impl FullScreen {
+impl ScreenThread {
     fn open(store: &Store, directory: &RunDirectory, args: &ViewArgs, wake: &Wake) -> io::Result<Self> {
         let ui::Appearance { palette, glyphs, .. } = appearance(args.appearance);
         let options = tui::Options {

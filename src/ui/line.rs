@@ -20,11 +20,11 @@ use super::style::Ink;
 use super::styled::Styled;
 use super::text::{harmless, safe};
 use super::words;
-use crate::event::{Event, Known, Meta, Status as ToolStatus, Stream, Tag};
+use crate::event::{Event, Known, Meta, Status, Stream, Tag};
 use crate::journal::{Body, Fact, Record};
 use message::{Message, Speaker, Voice};
 use output::{Head, Output};
-use status::Status;
+use status::StatusLine;
 
 /// What is shown of the output of a tool that failed.
 const FAILED_LINES: usize = 5;
@@ -42,16 +42,16 @@ pub struct LineView<W: Write> {
     started: Option<String>,
     /// A line that was not understood was shown; further ones are only counted.
     unparsed_shown: bool,
-    status: Status,
-    terminal: Owner,
+    status: StatusLine,
+    terminal: TerminalUser,
     keys_go_to: fn() -> KeysGoTo,
     /// The title of the terminal is ours.
     titled: bool,
 }
 
-/// Whose the terminal is that a view is on.
+/// Who uses the terminal that the view is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum TerminalUser {
     View,
     /// The view's, until an agent's own program gets it.
     Both,
@@ -68,8 +68,8 @@ impl<W: Write> LineView<W> {
             model: Model::new(),
             started: None,
             unparsed_shown: false,
-            status: Status::new(),
-            terminal: Owner::View,
+            status: StatusLine::new(),
+            terminal: TerminalUser::View,
             keys_go_to: || KeysGoTo::Elsewhere,
             titled: false,
         }
@@ -85,7 +85,7 @@ impl<W: Write> LineView<W> {
     /// For a terminal that agents get for themselves now and then: meanwhile nothing is shown.
     #[must_use]
     pub(crate) fn beside_the_agent(mut self) -> Self {
-        self.terminal = Owner::Both;
+        self.terminal = TerminalUser::Both;
         self
     }
 
@@ -119,7 +119,7 @@ impl<W: Write> LineView<W> {
     fn show_output(&mut self, id: &str) -> io::Result<()> {
         let asked = self.output.appearance.detail.shows(Channel::Tools);
         let Some(call) = self.model.iteration.calls.find(id) else { return Ok(()) };
-        let failed = call.status == Some(ToolStatus::Fail);
+        let failed = call.status == Some(Status::Fail);
         if self.is_quiet() || !(asked || failed) {
             return Ok(());
         }
@@ -237,9 +237,9 @@ impl<W: Write + Send> View for LineView<W> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
         self.status.heard();
         self.model.apply(record);
-        if self.terminal == Owner::Agent {
+        if self.terminal == TerminalUser::Agent {
             match &record.body {
-                Body::Loop(Fact::IterationEnd { .. } | Fact::RunEnd { .. }) => self.terminal = Owner::Both,
+                Body::Loop(Fact::IterationEnd { .. } | Fact::RunEnd { .. }) => self.terminal = TerminalUser::Both,
                 _ => return Ok(()),
             }
         }
@@ -257,7 +257,7 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn tick(&mut self) -> io::Result<()> {
-        if self.terminal == Owner::Agent {
+        if self.terminal == TerminalUser::Agent {
             return Ok(());
         }
         self.hurry()?;
@@ -275,7 +275,7 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let live = if self.terminal == Owner::Agent { Vec::new() } else { self.live() };
+        let live = if self.terminal == TerminalUser::Agent { Vec::new() } else { self.live() };
         self.output.draw(&live)?;
         self.output.flush()
     }

@@ -194,7 +194,7 @@ pub(crate) fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink
 
 /// A record that a newer ralph has written.
 pub(crate) fn unknown(kind: &str) -> String {
-    format!("a record `{kind}` of a newer ralph, which this one does not know")
+    format!("unknown record `{kind}`, written by a newer ralph")
 }
 
 /// What an agent says about itself, in words; `None` for what views show in another form, or not at all.

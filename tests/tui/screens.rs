@@ -153,7 +153,7 @@ fn any_size_can_be_drawn() {
     }
     offscreen.resize(80, 24);
     assert!(offscreen.text().contains("needs a human"), "{}", offscreen.text());
-    assert!(offscreen.text().contains("it asks: Which colour?"), "{}", offscreen.text());
+    assert!(offscreen.text().contains("question: Which colour?"), "{}", offscreen.text());
 }
 
 #[test]

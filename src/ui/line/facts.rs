@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::message::{Speaker, Voice};
 use super::output::Head;
-use super::{LineView, Owner};
+use super::{LineView, TerminalUser};
 use crate::event::Tag;
 use crate::journal::{CheckResult, Fact, Receipt};
 use crate::signals::Signal;
@@ -34,8 +34,8 @@ impl<W: Write> LineView<W> {
         match fact {
             Fact::RunStart { .. } => self.run_start(fact),
             Fact::IterationStart { iteration, of, agent, hat, interactive, .. } => {
-                if *interactive && self.terminal == Owner::Both {
-                    self.terminal = Owner::Agent;
+                if *interactive && self.terminal == TerminalUser::Both {
+                    self.terminal = TerminalUser::Agent;
                 }
                 let before = self.status.begin(self.model.run.newest_agent());
                 let differs = agent.as_ref().filter(|agent| !before.is_empty() && (**agent != before || hat.is_some()));

@@ -17,7 +17,7 @@ const FIRST_HEARTBEAT: Duration = Duration::from_secs(60);
 const LONGEST_HEARTBEAT: Duration = Duration::from_secs(8 * 60);
 
 #[derive(Debug)]
-pub(super) struct Status {
+pub(super) struct StatusLine {
     /// The agent of the iteration before.
     agent: String,
     since: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Status {
     heartbeat: Duration,
 }
 
-impl Status {
+impl StatusLine {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
         Self { agent: String::new(), since: now, heard: now, heartbeat: FIRST_HEARTBEAT }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_line_says_what_a_person_asks() {
-        let (mut status, mut model) = (Status::new(), Model::new());
+        let (mut status, mut model) = (StatusLine::new(), Model::new());
         assert_eq!(status.line(&model, " · ", || KeysGoTo::Elsewhere), None, "nothing is under way");
         model.run.max_cost_usd = Some(5.0);
         apply(&mut model, start(2, 100, Some("codex"), None));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_key_is_offered_only_where_it_works() {
-        let (status, mut model) = (Status::new(), Model::new());
+        let (status, mut model) = (StatusLine::new(), Model::new());
         apply(&mut model, start(3, 100, None, None));
         let (verdict, reason) = ("wait".to_owned(), "rate limit".to_owned());
         apply(&mut model, Fact::Decision { verdict, reason, wait_ms: Some(90_000), outcome: None, memory: None });
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_silent_agent_is_reported_less_and_less_often() {
-        let (mut status, mut model) = (Status::new(), Model::new());
+        let (mut status, mut model) = (StatusLine::new(), Model::new());
         apply(&mut model, start(1, 1, None, None));
         (status.since, status.heard) = (ago(70), ago(61));
         assert_eq!(status.heartbeat(&model, " - ").as_deref(), Some("still at work - 1m10s - silent for 1m01s"));

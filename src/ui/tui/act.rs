@@ -271,7 +271,7 @@ impl ViewState {
                 self.follow = false;
             }
             None => self.set_message(match direction {
-                Direction::Forward => "no tool behind this place",
+                Direction::Forward => "no tool after this place",
                 Direction::Backward => "no tool before this place",
             }),
         }
@@ -279,7 +279,7 @@ impl ViewState {
 
     fn search_on(&mut self, direction: Direction) {
         if self.query.is_empty() {
-            self.set_message("nothing was searched for yet: `/`");
+            self.set_message("no search yet: press `/`");
             return;
         }
         let from = self.scrolls[0].cursor;

@@ -153,7 +153,7 @@ impl Blocks {
     fn with_tool(&mut self, id: &str, at: u64, when: Timestamp, change: impl FnOnce(&mut Tool)) {
         let found = self.all.iter().rposition(|block| matches!(&block.kind, Kind::Tool(tool) if tool.call.id == id));
         let place = found.unwrap_or_else(|| {
-            let start = ToolStart { id: id.to_owned(), name: "(began above)".to_owned(), input: None };
+            let start = ToolStart { id: id.to_owned(), name: "(started above)".to_owned(), input: None };
             let call = Call::new(&start, false, at, when);
             self.push(at, Kind::Tool(Box::new(Tool { call, input: String::new(), output: String::new() })));
             self.all.len() - 1

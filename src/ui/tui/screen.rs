@@ -378,7 +378,7 @@ fn footer(state: &ViewState, area: Rect, buffer: &mut Buffer) -> Option<Position
     } else if let (Activity::Waiting { reason, .. }, true) = (&state.index.run().activity, state.running) {
         format!("waiting: {}  r retry now", harmless(reason))
     } else if let Some(question) = question(state) {
-        format!("it asks: {}  a answers, q leaves", harmless(&question.replace('\n', " ")))
+        format!("question: {}  a answer  q leave", harmless(&question.replace('\n', " ")))
     } else {
         keys(state, columns)
     };

@@ -55,7 +55,7 @@ impl AgentScreen {
     pub(crate) fn open(directory: &Path, entry: usize, iteration: u32, terminal: Terminal) -> Self {
         let side = |wanted: u16, most: u16| NonZeroU16::new(wanted.clamp(SMALLEST, most)).unwrap_or(NonZeroU16::MIN);
         let tail = Tail::open(&raw::find(directory, iteration, Stream::Stdout)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => "what the agent drew is not kept any more".to_owned(),
+            io::ErrorKind::NotFound => "the agent's screen was deleted".to_owned(),
             _ => format!("cannot read what the agent drew: {error}"),
         });
         Self {
