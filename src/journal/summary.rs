@@ -454,18 +454,7 @@ mod tests {
         let mut journal = Journal::create(&run.journal()).unwrap();
         let mut kept = Summary::default();
         for iteration in 1..=3 {
-            let start = Fact::IterationStart {
-                iteration,
-                of: 3,
-                pid: None,
-                prompt_bytes: 0,
-                agent: None,
-                hat: None,
-                resumes: None,
-                terminal: None,
-                interactive: false,
-                display: false,
-            };
+            let start = Fact::iteration_start(iteration, 3);
             let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };
             let event = Event::text(Tag::Ai, "words");
             let bodies = [

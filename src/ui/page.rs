@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 
 use super::history::{RunDetails, local};
-use super::style::Ink;
+use super::style::{Glyphs, Ink};
 use super::text::{cut, harmless};
 use super::words::{self, Phrase};
 use super::{View, figures};
@@ -46,6 +46,8 @@ pub(crate) struct PageView<W: Write> {
     differences: Differences,
     /// The text that is being said.
     open: Option<Tag>,
+    /// How many tries of iterations came so far: the timeline links to each.
+    tries: usize,
 }
 
 impl<W: Write> PageView<W> {
@@ -98,7 +100,7 @@ impl<W: Write> PageView<W> {
             )?;
         }
         writeln!(out, "</div>")?;
-        Ok(Self { out, differences, open: None })
+        Ok(Self { out, differences, open: None, tries: 0 })
     }
 
     /// Writes what comes after the records.
@@ -152,13 +154,10 @@ impl<W: Write> PageView<W> {
                 self.folded(&format!("output, {lines}"), text)
             }
             Event::ToolEnd { tool, .. } => {
-                let (class, mark) = match tool.status {
-                    Status::Ok => ("good", "✓"),
-                    Status::Fail => ("bad", "✗ failed"),
-                    Status::Unknown => ("warn", "?"),
-                };
+                let (mark, ink) = words::tool_mark(Some(tool.status), &Glyphs::UNICODE);
+                let failed = if tool.status == Status::Fail { " failed" } else { "" };
                 let time = tool.duration_ms.map_or_else(String::new, |time| format!(" {}", figures::duration(time)));
-                self.row("", class, &format!("{mark}{time}"))
+                self.row("", class(ink), &format!("{mark}{failed}{time}"))
             }
             Event::Usage { .. } => Ok(()),
             Event::Meta { meta } => match meta.known() {
@@ -175,7 +174,8 @@ impl<W: Write> PageView<W> {
         match fact {
             Fact::IterationStart { iteration, of, hat, .. } => {
                 let title = words::iteration_title(*iteration, *of, hat, " · ").replacen('i', "I", 1);
-                writeln!(self.out, "<h2 id=\"i{iteration}\">{}</h2>", text(&title))
+                self.tries += 1;
+                writeln!(self.out, "<h2 id=\"i{}\">{}</h2>", self.tries, text(&title))
             }
             Fact::Verification { checks, .. } => checks.iter().try_for_each(|check| {
                 let class = if check.passed { "good" } else { "bad" };
@@ -276,6 +276,29 @@ fn text(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Summary;
+    use crate::ui::RunState;
+
+    #[test]
+    fn every_try_in_the_timeline_links_to_its_heading() {
+        let tries = [1, 2, 2, 3];
+        let mut summary = Summary::default();
+        let records = tries.map(|iteration| {
+            let start = Fact::iteration_start(iteration, 9);
+            Record { seq: 0, at: Timestamp::UNIX_EPOCH, body: Body::Loop(start) }
+        });
+        records.iter().for_each(|record| summary.see(record, 0, 0));
+        let run = RunDetails { state: RunState::of(&summary, false), summary, words: String::new() };
+        let mut page = Vec::new();
+        let mut view = PageView::new(&mut page, &run, Box::new(|_| None)).unwrap();
+        records.iter().for_each(|record| view.record(record).unwrap());
+        view.finish().unwrap();
+        let page = String::from_utf8(page).unwrap();
+        for number in 1..=tries.len() {
+            assert_eq!(page.matches(&format!("href=\"#i{number}\"")).count(), 1, "{page}");
+            assert_eq!(page.matches(&format!("id=\"i{number}\"")).count(), 1, "{page}");
+        }
+    }
 
     #[test]
     fn an_agent_cannot_write_markup() {

@@ -112,19 +112,12 @@ mod tests {
         model.apply(&Record { seq: 0, at: Timestamp::now(), body: Body::Loop(fact) });
     }
 
-    fn start(iteration: u32, of: u32, agent: Option<&str>, hat: Option<&str>) -> Fact {
-        Fact::IterationStart {
-            iteration,
-            of,
-            pid: None,
-            prompt_bytes: 0,
-            agent: agent.map(str::to_owned),
-            hat: hat.map(str::to_owned),
-            resumes: None,
-            terminal: None,
-            interactive: false,
-            display: false,
+    fn start(iteration: u32, with_agent: Option<&str>, with_hat: Option<&str>) -> Fact {
+        let mut fact = Fact::iteration_start(iteration, 100);
+        if let Fact::IterationStart { agent, hat, .. } = &mut fact {
+            (*agent, *hat) = (with_agent.map(str::to_owned), with_hat.map(str::to_owned));
         }
+        fact
     }
 
     #[test]
@@ -132,13 +125,13 @@ mod tests {
         let (mut status, mut model) = (StatusLine::new(), Model::new());
         assert_eq!(status.line(&model, " · ", || KeysGoTo::Elsewhere), None, "nothing is under way");
         model.run.max_cost_usd = Some(5.0);
-        apply(&mut model, start(2, 100, Some("codex"), None));
+        apply(&mut model, start(2, Some("codex"), None));
         let cost = Cost { usd: 0.3, source: CostSource::Reported };
         let usage = Usage { total_tokens: Some(40_000), ..Usage::default() };
         let receipt = Receipt { usage, cost: Some(cost), ..Receipt::default() };
         apply(&mut model, Fact::IterationEnd { receipt: Box::new(receipt) });
         assert_eq!(status.line(&model, " · ", || KeysGoTo::Elsewhere), None, "nothing is under way");
-        apply(&mut model, start(3, 100, Some("codex"), Some("builder")));
+        apply(&mut model, start(3, Some("codex"), Some("builder")));
         let usage = Usage { total_tokens: Some(1234), cost_usd: Some(0.07), ..Usage::default() };
         let body = Body::Agent { iteration: 3, from: Stream::Stdout, event: Event::Usage { usage } };
         model.apply(&Record { seq: 0, at: Timestamp::now(), body });
@@ -150,7 +143,7 @@ mod tests {
     #[test]
     fn a_key_is_offered_only_where_it_works() {
         let (status, mut model) = (StatusLine::new(), Model::new());
-        apply(&mut model, start(3, 100, None, None));
+        apply(&mut model, start(3, None, None));
         let (verdict, reason) = ("wait".to_owned(), "rate limit".to_owned());
         apply(&mut model, Fact::Decision { verdict, reason, wait_ms: Some(90_000), outcome: None, memory: None });
         let line = |keys_go_to| status.line(&model, " · ", keys_go_to).unwrap();
@@ -161,7 +154,7 @@ mod tests {
     #[test]
     fn a_silent_agent_is_reported_less_and_less_often() {
         let (mut status, mut model) = (StatusLine::new(), Model::new());
-        apply(&mut model, start(1, 1, None, None));
+        apply(&mut model, start(1, None, None));
         (status.since, status.heard) = (ago(70), ago(61));
         assert_eq!(status.heartbeat(&model, " - ").as_deref(), Some("still at work - 1m10s - silent for 1m01s"));
         assert_eq!(status.heartbeat(&model, " - "), None);

@@ -8,21 +8,7 @@ fn fact(model: &mut Model, fact: Fact) {
 }
 
 fn start(model: &mut Model, iteration: u32) {
-    fact(
-        model,
-        Fact::IterationStart {
-            iteration,
-            of: 9,
-            pid: None,
-            prompt_bytes: 0,
-            agent: None,
-            hat: None,
-            resumes: None,
-            terminal: None,
-            interactive: false,
-            display: false,
-        },
-    );
+    fact(model, Fact::iteration_start(iteration, 9));
 }
 
 fn event(model: &mut Model, seq: u64, event: Event) {

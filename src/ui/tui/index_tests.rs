@@ -5,18 +5,7 @@ use crate::event::{Event, Stream, Tag};
 use crate::journal::Journal;
 
 fn iteration(journal: &mut Journal, iteration: u32, texts: &[String]) {
-    let start = Fact::IterationStart {
-        iteration,
-        of: 9,
-        pid: None,
-        prompt_bytes: 0,
-        agent: None,
-        hat: None,
-        resumes: None,
-        display: false,
-        terminal: None,
-        interactive: false,
-    };
+    let start = Fact::iteration_start(iteration, 9);
     journal.append(Body::Loop(start)).unwrap();
     for text in texts {
         let event = Event::text(Tag::Ai, text.as_str());
