@@ -287,11 +287,15 @@ mod tests {
             let start = Fact::iteration_start(iteration, 9);
             Record { seq: 0, at: Timestamp::UNIX_EPOCH, body: Body::Loop(start) }
         });
-        records.iter().for_each(|record| summary.see(record, 0, 0));
+        for record in &records {
+            summary.see(record, 0, 0);
+        }
         let run = RunDetails { state: RunState::of(&summary, false), summary, words: String::new() };
         let mut page = Vec::new();
         let mut view = PageView::new(&mut page, &run, Box::new(|_| None)).unwrap();
-        records.iter().for_each(|record| view.record(record).unwrap());
+        for record in &records {
+            view.record(record).unwrap();
+        }
         view.finish().unwrap();
         let page = String::from_utf8(page).unwrap();
         for number in 1..=tries.len() {
