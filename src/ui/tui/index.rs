@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::journal::summary::IterationSummary;
 use crate::journal::{Body, CheckResult, Fact, Receipt, Record, Summary};
-use crate::ui::model::{Model, RunState};
+use crate::ui::model::Model;
 
 /// A page ends behind this many bytes, at the next place where nothing is torn apart.
 const PAGE: u64 = 128 * 1024;
@@ -159,10 +159,6 @@ impl Index {
 
     pub(crate) const fn run(&self) -> &Summary {
         &self.model.run
-    }
-
-    pub(crate) fn state(&self, alive: bool) -> RunState {
-        RunState::of(self.run(), alive)
     }
 
     /// How many entries there are, the run's beginning included.

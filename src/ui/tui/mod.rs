@@ -126,7 +126,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
         let now_size = taken.screen.size()?;
         state.changed |= now_size != size;
         size = now_size;
-        if state.ticks() && drawn.is_none_or(|drawn| drawn.elapsed() >= CLOCK) {
+        if state.running && drawn.is_none_or(|drawn| drawn.elapsed() >= CLOCK) {
             state.changed = true;
         }
         if state.changed && drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {

@@ -379,17 +379,12 @@ impl ViewState {
     }
 
     pub(crate) fn state(&self) -> RunState {
-        self.index.state(self.running)
+        RunState::of(self.index.run(), self.running)
     }
 
     /// Tells something at the bottom.
     pub(crate) fn set_message(&mut self, words: impl Into<String>) {
         self.message = Some((Instant::now(), words.into()));
         self.changed = true;
-    }
-
-    /// True while time is shown that passes.
-    pub(crate) const fn ticks(&self) -> bool {
-        self.running
     }
 }
