@@ -37,16 +37,16 @@ impl Actions for Idle {
     }
 }
 
-fn still(history: &History, columns: u16, rows: u16) -> Offscreen {
+fn view(history: &History, columns: u16, rows: u16) -> Offscreen {
     let (directory, palette, glyphs) = (history.run(), Palette::Colour, Glyphs::UNICODE);
     let options = Options { directory, palette, glyphs, owner: Owner::Another, actions: Box::new(Idle) };
     Offscreen::new(options, columns, rows, history.now())
 }
 
-fn press(still: &mut Offscreen, keys: &str) {
+fn press(view: &mut Offscreen, keys: &str) {
     for key in keys.chars() {
         let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
-        still.event(Came::Key(KeyEvent::from(code)));
+        view.event(Came::Key(KeyEvent::from(code)));
     }
 }
 
@@ -75,18 +75,18 @@ fn main() {
     let megabytes = std::fs::metadata(history.run().journal()).unwrap().len() as f64 / 1e6;
 
     let start = Instant::now();
-    let mut small = still(&history, 80, 24);
+    let mut small = view(&history, 80, 24);
     let opened = start.elapsed();
     println!("open 2,000 iterations, {megabytes:.0} MB: {opened:?} ({:.0} MB/s)", megabytes / opened.as_secs_f64());
 
     println!("frame 80x24, transcript: {:?}", each(1000, || _ = small.draw()));
-    let mut large = still(&history, 200, 60);
+    let mut large = view(&history, 200, 60);
     println!("frame 200x60, transcript, plan, tools: {:?}", each(1000, || _ = large.draw()));
     for (key, name) in [("o", "all tools open"), ("6", "usage"), ("3", "tools"), ("8", "raw")] {
         press(&mut large, key);
         println!("frame 200x60, {name}: {:?}", each(500, || _ = large.draw()));
     }
-    let mut scrolled = still(&history, 200, 60);
+    let mut scrolled = view(&history, 200, 60);
     press(&mut scrolled, "g");
     println!("one row further, key to frame: {:?}", each(500, || press(&mut scrolled, "j")));
 

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
-pub(crate) use appearance::{Colour, Looks, Shown, ViewLooks};
+pub(crate) use appearance::{AppearanceArgs, Colour, Shown, ViewArgs};
 pub(crate) use plumbing::{AsClaude, JqMode, JqService, To, Translate};
 pub(crate) use setup::{Completions, Config, ConfigAction, Doctor, Init, Man, Notify, Schema, Shell, Subject};
 pub(crate) use steer::ModeRun;
@@ -270,7 +270,7 @@ pub(crate) struct Run {
 
     /// How it looks.
     #[command(flatten, next_help_heading = OUTPUT)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 
     /// Start a fresh session in each iteration, where the driver would resume the last one.
     #[arg(long, conflicts_with = "session", help_heading = DRIVERS, hide = true)]

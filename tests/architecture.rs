@@ -63,7 +63,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "user_file",
             "agent",
             "cli",
-            "commands",
             "config",
             "control",
             "duration",

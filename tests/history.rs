@@ -43,6 +43,25 @@ fn two_iterations() -> Ran {
 }
 
 #[test]
+fn eighty_columns_are_enough_for_the_table_and_the_last_lines() {
+    let ran = two_iterations();
+    let narrow = |args: &[&str], columns: usize| {
+        let output = ran.test.tool().env("COLUMNS", columns.to_string()).args(args).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains(&id(&ran)), "{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= columns, "{widest} columns:\n{text}");
+        text
+    };
+    let table = narrow(&["runs"], 80);
+    assert!(!table.contains("STARTED") && table.contains("Mend"), "the id says when it was started:\n{table}");
+    assert!(narrow(&["runs"], 120).contains("STARTED"));
+    assert!(!narrow(&["runs"], 60).contains("PROMPT"));
+    let lines = narrow(&["logs"], 80);
+    assert!(lines.contains("`ralph show") && lines.contains("`ralph path"), "{lines}");
+}
+
+#[test]
 fn a_run_is_listed_shown_and_found_by_parts_of_its_id() {
     let ran = two_iterations();
     let id = id(&ran);

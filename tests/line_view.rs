@@ -38,9 +38,9 @@ impl Write for Written {
 }
 
 /// Everything the view writes about a capture; `flush` after each event, as when they come one by one.
-fn written(events: &[Event], looks: Appearance) -> String {
+fn written(events: &[Event], appearance: Appearance) -> String {
     let out = Written::default();
-    let mut view = LineView::new(out.clone(), looks);
+    let mut view = LineView::new(out.clone(), appearance);
     for event in events {
         let body = Body::Agent { iteration: 1, from: Stream::Stdout, event: event.clone() };
         view.record(&Record { seq: 0, at: Timestamp::UNIX_EPOCH, body }).unwrap();
@@ -102,8 +102,9 @@ fn no_row_of_any_capture_is_wider_than_the_place() {
     for capture in capture::all() {
         let events = capture.events();
         for width in WIDTHS {
-            let looks = Appearance { columns: Columns::Fixed(usize::from(width)), ..Appearance::plain() };
-            let wide = written(&events, looks).lines().find(|row| row.width() > usize::from(width)).map(str::to_owned);
+            let appearance = Appearance { columns: Columns::Fixed(usize::from(width)), ..Appearance::plain() };
+            let wide =
+                written(&events, appearance).lines().find(|row| row.width() > usize::from(width)).map(str::to_owned);
             assert_eq!(wide, None, "{}/{} at {width}", capture.agent, capture.name);
         }
     }

@@ -1,6 +1,6 @@
 //! How lines look here: colours, glyphs and width, from flags, environment and terminal.
 
-use crate::cli::{self, Colour, Shown, ViewLooks};
+use crate::cli::{AppearanceArgs, Colour, Shown, ViewArgs};
 use crate::terminal;
 use crate::ui::{
     Alert, Appearance, Channel, Columns, Detail, Glyphs, KeysGoTo, Letters, LineView, Motion, Palette, Place, Volume,
@@ -16,15 +16,15 @@ pub(crate) enum Tense {
 }
 
 /// The line view on standard output.
-pub(crate) fn line_view(wanted: &ViewLooks, tense: Tense) -> LineView<std::io::Stdout> {
-    let mut appearance = appearance(wanted.looks);
-    if wanted.plain {
+pub(crate) fn line_view(args: &ViewArgs, tense: Tense) -> LineView<std::io::Stdout> {
+    let mut appearance = appearance(args.appearance);
+    if args.plain {
         appearance = Appearance { glyphs: Glyphs::WORDS, letters: appearance.letters, ..Appearance::plain() };
     }
     if tense == Tense::Past {
         appearance.motion = Motion::Append;
     }
-    let volume = match (wanted.quiet, wanted.verbose) {
+    let volume = match (args.quiet, args.verbose) {
         (true, _) => Volume::Quiet,
         (false, true) => Volume::Full,
         (false, false) => Volume::Usual,
@@ -35,31 +35,39 @@ pub(crate) fn line_view(wanted: &ViewLooks, tense: Tense) -> LineView<std::io::S
         Shown::Prompt => Channel::Prompt,
         Shown::Sys => Channel::Sys,
     };
-    appearance.detail = Detail { volume, channels: wanted.show.iter().map(channel).collect() };
+    appearance.detail = Detail { volume, channels: args.show.iter().map(channel).collect() };
     LineView::new(out::stdout(), appearance)
 }
 
 /// How standard output looks.
-pub(crate) fn appearance(wanted: cli::Looks) -> Appearance {
-    let terminal = out::is_terminal();
-    let capable = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+pub(crate) fn appearance(args: AppearanceArgs) -> Appearance {
+    let terminal = is_capable();
     let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let palette = match wanted.color {
+    let palette = match args.color {
         Colour::Always => Palette::Colour,
-        Colour::Auto if terminal && capable && !quiet => Palette::Colour,
+        Colour::Auto if terminal && !quiet => Palette::Colour,
         Colour::Auto | Colour::Never => Palette::Plain,
     };
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let columns = match columns {
-        _ if terminal && capable => Columns::Terminal,
-        Some(columns) => Columns::Fixed(columns),
-        None => Columns::Unlimited,
-    };
+    let columns = columns();
     let letters = if utf8_locale() { Letters::Any } else { Letters::Ascii };
-    let glyphs = if wanted.ascii || letters == Letters::Ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
+    let glyphs = if args.ascii || letters == Letters::Ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
     let motion = if columns == Columns::Terminal { Motion::Redraw } else { Motion::Append };
     let alert = if motion == Motion::Redraw { alert() } else { Alert::Off };
     Appearance { palette, glyphs, columns, motion, letters, detail: Detail::default(), alert, place }
+}
+
+/// How wide standard output is.
+pub(crate) fn columns() -> Columns {
+    match std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()) {
+        _ if is_capable() => Columns::Terminal,
+        Some(columns) => Columns::Fixed(columns),
+        None => Columns::Unlimited,
+    }
+}
+
+/// True when standard output is a terminal that obeys control sequences.
+fn is_capable() -> bool {
+    out::is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn place() -> Place {

@@ -9,7 +9,8 @@ use crate::app::find::Here;
 use crate::error::{UserError, io_reason};
 use crate::git::remove_leftovers;
 use crate::journal::{Outcome, RunDirectory, Store};
-use crate::ui::history::{Standing, Told, local};
+use crate::ui::RunState;
+use crate::ui::history::{RunDetails, local};
 
 /// Removes completed runs until so many runs are left.
 pub(crate) fn retain(store: &Store, keep: u32) -> Result<(), UserError> {
@@ -57,20 +58,20 @@ pub(crate) fn sweep(here: &Here, rule: &Rule, deed: Deed) -> Result<Swept, UserE
         }
         let size = size(&run.path);
         // One that cannot be read is not known to be over.
-        let told = here.tell(run).ok();
-        let is_over = told.as_ref().is_some_and(|told| match told.standing {
-            Standing::Running | Standing::Waiting | Standing::Paused => false,
-            Standing::Ended(Outcome::Complete) => true,
-            Standing::Unfinished | Standing::Ended(_) => rule.resumable,
+        let known = here.details(run).ok();
+        let is_over = known.as_ref().is_some_and(|known| match known.state {
+            RunState::Ended(Outcome::Complete) => true,
+            RunState::Unfinished | RunState::Ended(_) => rule.resumable,
+            _ => false,
         });
-        let old = rule.older_than.is_some_and(|age| told.as_ref().is_some_and(|told| is_older(told, age)));
+        let old = rule.older_than.is_some_and(|age| known.as_ref().is_some_and(|known| is_older(known, age)));
         let many = rule.keep.is_some_and(|most| swept.kept >= most);
         let large = rule.max_size.is_some_and(|most| swept.room + size > most);
         if is_over && (old || many || large) {
             if deed == Deed::Remove {
                 remove(run)?;
             }
-            let started = local(told.and_then(|told| told.summary.started));
+            let started = local(known.and_then(|known| known.summary.started));
             swept.gone.push(Gone { id: run.id.clone(), started, size });
         } else {
             swept.kept += 1;
@@ -80,8 +81,8 @@ pub(crate) fn sweep(here: &Here, rule: &Rule, deed: Deed) -> Result<Swept, UserE
     Ok(swept)
 }
 
-fn is_older(told: &Told, age: jiff::SignedDuration) -> bool {
-    let newest = told.summary.newest.or(told.summary.started);
+fn is_older(run: &RunDetails, age: jiff::SignedDuration) -> bool {
+    let newest = run.summary.newest.or(run.summary.started);
     newest.is_some_and(|newest| Timestamp::now().duration_since(newest) > age)
 }
 

@@ -9,7 +9,7 @@ use super::{resume, warn};
 use crate::app::clean;
 use crate::app::follow_up;
 use crate::app::view::{Show, Showing, Shown};
-use crate::cli::ViewLooks;
+use crate::cli::ViewArgs;
 use crate::config::{RawBytes, Settings};
 use crate::control::Inbox;
 use crate::error::{UserError, io_reason};
@@ -80,7 +80,7 @@ impl From<&Settings> for Keeping {
 
 impl Performance {
     /// Runs to the end and gives the exit code.
-    pub(crate) fn play(mut self, stage: LockedWorkspace, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
+    pub(crate) fn play(mut self, stage: LockedWorkspace, show: Show, view: &ViewArgs) -> Result<u8, UserError> {
         let unusable = |error: &std::io::Error| unusable(stage.store.path(), error);
         let inbox = Inbox::open(&self.directory.id, stage.store.path()).map_err(|error| unusable(&error))?;
         if stage.store.is_inside_workspace() {
@@ -119,7 +119,7 @@ impl Performance {
         }
         let wake = Wake::default();
         let mut showing =
-            Showing::start(show, looks, &self.plan.notify, &stage.store, &self.directory, &self.journal, &wake)?;
+            Showing::start(show, view, &self.plan.notify, &stage.store, &self.directory, &self.journal, &wake)?;
         let notifier = Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone());
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_process(), wake).after(summary);
@@ -159,9 +159,9 @@ impl Performance {
         match (finished.interrupt, left) {
             (Some(interrupt), _) => process::die_by(interrupt.number()),
             (None, Some(Left::Signal(number))) => process::die_by(number),
-            (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, looks)),
+            (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, view)),
             (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
-            (None, None) => follow_up::end(finished.outcome.exit_code(), &directory, show, looks),
+            (None, None) => follow_up::end(finished.outcome.exit_code(), &directory, show, view),
         }
     }
 }

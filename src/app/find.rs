@@ -8,7 +8,8 @@ use crate::config::{self, Settings};
 use crate::error::{UserError, io_reason};
 use crate::journal::store::Unresolved;
 use crate::journal::{Holder, Lock, RunDirectory, State, Store, Summary};
-use crate::ui::history::{Standing, Told};
+use crate::ui::RunState;
+use crate::ui::history::RunDetails;
 use crate::ui::out;
 
 /// How much of a prompt is read for its first words.
@@ -79,29 +80,25 @@ impl Here {
     }
 
     /// All runs, newest first. One that cannot be read is left out and named on standard error.
-    pub(crate) fn told(&self) -> Result<Vec<Told>, UserError> {
+    pub(crate) fn runs(&self) -> Result<Vec<RunDetails>, UserError> {
         let runs = self.store.runs().map_err(|error| unlisted(&error))?;
-        let mut told = Vec::new();
+        let mut all = Vec::new();
         for run in runs.iter().rev() {
-            match self.tell(run) {
-                Ok(run) => told.push(run),
+            match self.details(run) {
+                Ok(run) => all.push(run),
                 Err(error) => out::warn(error.message),
             }
         }
-        Ok(told)
+        Ok(all)
     }
 
     /// What is known of a run.
-    pub(crate) fn tell(&self, run: &RunDirectory) -> Result<Told, UserError> {
+    pub(crate) fn details(&self, run: &RunDirectory) -> Result<RunDetails, UserError> {
         let mut summary = Summary::of(run).map_err(|error| unreadable(run, &error))?;
         // Its directory has a name that was checked; what a file says may be anything.
         summary.run.clone_from(&run.id);
-        let standing = match summary.outcome() {
-            _ if self.is_running(run) => Standing::of(&summary.activity),
-            Some(outcome) => Standing::Ended(outcome),
-            None => Standing::Unfinished,
-        };
-        Ok(Told { standing, words: first_words(run), summary })
+        let state = RunState::of(&summary, self.is_running(run));
+        Ok(RunDetails { state, words: first_words(run), summary })
     }
 }
 

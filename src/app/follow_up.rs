@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::app::resume;
 use crate::app::view::Show;
 use crate::cli::history::Answer;
-use crate::cli::{Output, ViewLooks};
+use crate::cli::{Output, ViewArgs};
 use crate::error::UserError;
 use crate::journal::{Outcome, RunDirectory, Summary};
 use crate::terminal;
@@ -15,7 +15,7 @@ use crate::ui::out;
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// The exit code of a run; asks the person at the terminal first when the agent wants to know something.
-pub(crate) fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -> Result<u8, UserError> {
+pub(crate) fn end(code: u8, run: &RunDirectory, show: Show, view: &ViewArgs) -> Result<u8, UserError> {
     let here = out::is_terminal() && terminal::has_keyboard();
     if code != Outcome::Human.exit_code() || show != Show::As(Output::Lines) || !here {
         return Ok(code);
@@ -29,5 +29,5 @@ pub(crate) fn end(code: u8, run: &RunDirectory, show: Show, looks: &ViewLooks) -
         return Ok(code);
     };
     let words = vec![words.trim().to_owned()];
-    resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, looks: looks.clone() })
+    resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, view: view.clone() })
 }

@@ -4,6 +4,7 @@
 pub(crate) mod appearance;
 pub(crate) mod choose;
 pub(crate) mod clean;
+pub(crate) mod difference;
 pub(crate) mod execute;
 pub(crate) mod find;
 pub(crate) mod follow_up;

@@ -33,7 +33,7 @@ pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
             .hint("tell a run under way something with `ralph hint`, go on with another one with `ralph resume`"));
     }
     let answer = Order::Answer { words: args.words.join(" ") };
-    let Answer { looks, tui, .. } = args;
+    let Answer { view, tui, .. } = args;
     let again = Resume {
         id: Some(run.id),
         max_iterations: None,
@@ -43,7 +43,7 @@ pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
         force: false,
         output: Output::Lines,
         tui,
-        looks,
+        view,
     };
     go_on(&again, Some(answer))
 }
@@ -109,7 +109,7 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     plan.notices.push(format!("resumed after {}", figures::plural(u64::from(memory.state.iterations), "iteration")));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, show, &args.looks)
+    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, show, &args.view)
 }
 
 fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {

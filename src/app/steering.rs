@@ -2,9 +2,9 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::cli::ViewLooks;
+use super::difference;
+use crate::cli::ViewArgs;
 use crate::cli::history::Answer;
-use crate::commands::diff;
 use crate::control::{Order, send};
 use crate::error::io_reason;
 use crate::journal::{Lock, Receipt, RunDirectory, Store};
@@ -12,8 +12,8 @@ use crate::process;
 use crate::ui::tui::{Actions, Owner};
 
 /// `ralph answer` in the full screen, for an answer that was given there.
-pub(crate) fn answered(words: String, run: String, looks: &ViewLooks) -> Answer {
-    Answer { words: vec![words], run: Some(run), tui: true, looks: looks.clone() }
+pub(crate) fn answered(words: String, run: String, view: &ViewArgs) -> Answer {
+    Answer { words: vec![words], run: Some(run), tui: true, view: view.clone() }
 }
 
 /// What the view cannot do itself. Orders go the same way as `ralph hint`.
@@ -66,7 +66,7 @@ impl Actions for Steering {
         // Git may take its time. Whoever asked may be gone when it has answered.
         let asked = std::thread::Builder::new().name("git".into()).spawn(move || {
             process::protect(process::own_program());
-            let _ = sender.send(diff::of(&run, &[&receipt]).map_err(|error| error.message));
+            let _ = sender.send(difference::of_iterations(&run, &[&receipt]).map_err(|error| error.message));
         });
         drop(asked);
         receiver

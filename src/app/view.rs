@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::steering::Steering;
 use crate::app::appearance::{Tense, appearance, keys_go_to, line_view};
-use crate::cli::{Output, ViewLooks};
+use crate::cli::{Output, ViewArgs};
 use crate::error::{UserError, io_reason};
 use crate::journal::{Follow, Journal, Reader, RunDirectory, Store, Wake};
 use crate::process;
@@ -70,8 +70,8 @@ pub(crate) enum Shown {
 
 /// What shows the run under way, in a thread of its own: each reads the journal.
 pub(crate) enum Showing {
-    Printed(Printing),
-    Screen(FullScreen),
+    Printed(PrintThread),
+    Screen(ScreenThread),
     Closed,
 }
 
@@ -79,7 +79,7 @@ impl Showing {
     /// Starts it behind what is in the journal already.
     pub(crate) fn start(
         show: Show,
-        looks: &ViewLooks,
+        args: &ViewArgs,
         notify: &Notify,
         store: &Store,
         directory: &RunDirectory,
@@ -88,17 +88,17 @@ impl Showing {
     ) -> Result<Self, UserError> {
         let unable = |error: io::Error| UserError::failed(format!("cannot start the view: {error}"));
         let view: Box<dyn View> = match show {
-            Show::Screen => return FullScreen::open(store, directory, looks, wake).map(Self::Screen).map_err(unable),
+            Show::Screen => return ScreenThread::open(store, directory, args, wake).map(Self::Screen).map_err(unable),
             Show::As(Output::Lines) => {
-                let view = line_view(looks, Tense::Present).beside_the_agent().with_keys(keys_go_to);
+                let view = line_view(args, Tense::Present).beside_the_agent().with_keys(keys_go_to);
                 Box::new(if notify.terminal { view } else { view.silent() })
             }
             Show::As(Output::Json) => Box::new(JsonView::new(out::stdout())),
         };
-        Printing::start(view, directory, journal.length(), wake).map(Self::Printed).map_err(unable)
+        PrintThread::start(view, directory, journal.length(), wake).map(Self::Printed).map_err(unable)
     }
 
-    /// The run is over. What is printed is printed to its end; a full screen stays, unless somebody wants the run to die.
+    /// The run is over. What is printed is printed to its end; a full screen stays, unless someone wants the run to die.
     pub(crate) fn over(&mut self, interrupt: Option<Interrupt>) -> Shown {
         match std::mem::replace(self, Self::Closed) {
             Self::Printed(printing) => {
@@ -111,7 +111,7 @@ impl Showing {
                 if interrupt.is_some() {
                     screen.remote.close();
                 }
-                *self = Self::Screen(FullScreen { in_a_hurry: interrupt.is_some(), ..screen });
+                *self = Self::Screen(ScreenThread { in_a_hurry: interrupt.is_some(), ..screen });
                 Shown::InFull
             }
             Self::Closed => Shown::InFull,
@@ -128,12 +128,12 @@ impl Showing {
 }
 
 /// Lines or JSON, printed in a thread of its own.
-pub(crate) struct Printing {
+pub(crate) struct PrintThread {
     wake: Wake,
     thread: JoinHandle<Shown>,
 }
 
-impl Printing {
+impl PrintThread {
     fn start(mut view: Box<dyn View>, directory: &RunDirectory, offset: u64, wake: &Wake) -> io::Result<Self> {
         let mut follow = Follow::own(&directory.journal(), offset, wake.clone())?;
         let thread = std::thread::Builder::new().name("view".into()).spawn(move || {
@@ -165,7 +165,7 @@ impl Printing {
 }
 
 /// The full screen in a thread of its own.
-pub(crate) struct FullScreen {
+pub(crate) struct ScreenThread {
     remote: Remote,
     wake: Wake,
     thread: JoinHandle<io::Result<Left>>,
@@ -174,9 +174,9 @@ pub(crate) struct FullScreen {
     in_a_hurry: bool,
 }
 
-impl FullScreen {
-    fn open(store: &Store, directory: &RunDirectory, looks: &ViewLooks, wake: &Wake) -> io::Result<Self> {
-        let ui::Appearance { palette, glyphs, .. } = appearance(looks.looks);
+impl ScreenThread {
+    fn open(store: &Store, directory: &RunDirectory, args: &ViewArgs, wake: &Wake) -> io::Result<Self> {
+        let ui::Appearance { palette, glyphs, .. } = appearance(args.appearance);
         let options = tui::Options {
             directory: directory.clone(),
             palette,
@@ -185,7 +185,7 @@ impl FullScreen {
             actions: Box::new(Steering::new(store, directory)),
         };
         let remote = Remote::default();
-        let (journal, mut view) = (directory.journal(), line_view(looks, Tense::Present));
+        let (journal, mut view) = (directory.journal(), line_view(args, Tense::Present));
         let (told, woken) = (remote.clone(), wake.clone());
         let left = Arc::new(AtomicBool::new(false));
         let given_back = Arc::clone(&left);
@@ -232,7 +232,7 @@ fn guarded(show: impl FnOnce() -> io::Result<Seen>) -> Seen {
     Seen { left: Left::Closed, from: 0 }
 }
 
-/// What is printed when the full screen is closed: how the run ended, or, while it goes on, what happens.
+/// What is printed when the full screen is closed: how the run ended, or, while it continues, what happens.
 fn lines_after(journal: &Path, from: u64, view: &mut dyn View, wake: Wake) -> io::Result<()> {
     // How the run began is said first, also where the rest was seen already.
     if from > 0

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 /// How text looks.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Looks {
+pub(crate) struct AppearanceArgs {
     /// When to use colors. `NO_COLOR` is respected.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub color: Colour,
@@ -27,10 +27,10 @@ pub(crate) enum Colour {
 
 /// How the line view looks, and how much it shows.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct ViewLooks {
+pub(crate) struct ViewArgs {
     /// Colours and signs.
     #[command(flatten)]
-    pub looks: Looks,
+    pub appearance: AppearanceArgs,
 
     /// Plain text for screen readers: no colors, no symbols, nothing redrawn.
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Looks, Output, ViewLooks};
+use super::{AppearanceArgs, Output, ViewArgs};
 
 /// `ralph runs`.
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(crate) struct ShowRun {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub appearance: AppearanceArgs,
 }
 
 /// `ralph logs`.
@@ -91,7 +91,7 @@ pub(crate) struct Logs {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph tui`.
@@ -103,7 +103,7 @@ pub(crate) struct Tui {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph replay`.
@@ -131,7 +131,7 @@ pub(crate) struct Replay {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -166,7 +166,7 @@ pub(crate) struct Stats {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: Looks,
+    pub appearance: AppearanceArgs,
 }
 
 /// `ralph clean`.
@@ -276,7 +276,7 @@ pub(crate) struct Answer {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph resume`.
@@ -316,7 +316,7 @@ pub(crate) struct Resume {
 
     /// How it looks.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// `ralph path`.

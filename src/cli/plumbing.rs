@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::ViewLooks;
+use super::ViewArgs;
 
 /// `ralph jq-service`.
 #[derive(Debug, Args)]
@@ -82,7 +82,7 @@ pub(crate) struct Translate {
 
     /// How it looks with `--to text`.
     #[command(flatten)]
-    pub looks: ViewLooks,
+    pub view: ViewArgs,
 }
 
 /// What `ralph translate` writes.

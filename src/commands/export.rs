@@ -17,7 +17,7 @@ use crate::ui::{Differences, JsonView, PageView, SpanView, View};
 
 pub(crate) fn run(args: &Export) -> Result<u8, UserError> {
     let (here, run) = Here::run(args.id.as_deref())?;
-    let told = here.tell(&run)?;
+    let known = here.details(&run)?;
     if let Some(url) = &args.endpoint {
         return send(&run, args.to, url);
     }
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Export) -> Result<u8, UserError> {
             let mut view = JsonView::new(&mut out);
             records(&run, &mut view)?.and_then(|()| view.flush())
         }
-        Form::Html => match PageView::new(&mut out, &told, differences(&run)) {
+        Form::Html => match PageView::new(&mut out, &known, differences(&run)) {
             Err(error) => Err(error),
             Ok(mut view) => records(&run, &mut view)?.and_then(|()| view.finish()),
         },

@@ -20,18 +20,18 @@ pub(crate) fn run(args: &Logs) -> Result<u8, UserError> {
     }
     let mut wanted = Wanted::new(args)?;
     let mut view: Box<dyn View> = match args.output {
-        Output::Lines => Box::new(line_view(&args.looks, if args.follow { Tense::Present } else { Tense::Past })),
+        Output::Lines => Box::new(line_view(&args.view, if args.follow { Tense::Present } else { Tense::Past })),
         Output::Json => Box::new(JsonView::new(io::BufWriter::new(out::stdout()))),
     };
     let start = match args.iteration {
         Some(number) => {
-            let told = here.tell(&run)?;
-            let first = told.summary.tries(number).next().map(|played| played.from);
+            let known = here.details(&run)?;
+            let first = known.summary.tries(number).next().map(|tried| tried.from);
             match first {
                 Some(start) => start,
                 None if args.follow => 0,
                 None => {
-                    let count = told.summary.iterations.len();
+                    let count = known.summary.iterations.len();
                     return Err(UserError::usage(format!("the run `{}` has no iteration {number}", run.id))
                         .hint(format!("it has {count}")));
                 }

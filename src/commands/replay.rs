@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &Replay) -> Result<u8, UserError> {
     let (_, run) = Here::run(args.id.as_deref())?;
     let view: Box<dyn View> = match args.output {
-        Output::Lines => Box::new(line_view(&args.looks, if args.no_delay { Tense::Past } else { Tense::Present })),
+        Output::Lines => Box::new(line_view(&args.view, if args.no_delay { Tense::Past } else { Tense::Present })),
         Output::Json => Box::new(JsonView::new(io::BufWriter::with_capacity(256 * 1024, out::stdout()))),
     };
     let pace = if args.no_delay { Pace::AtOnce } else { Pace::Times(args.speed) };

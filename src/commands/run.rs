@@ -50,5 +50,5 @@ pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory, journal, summary, memory, keeping }.play(stage, show, &args.looks)
+    Performance { plan, directory, journal, summary, memory, keeping }.play(stage, show, &args.view)
 }

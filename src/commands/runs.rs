@@ -2,46 +2,47 @@
 
 use serde_json::json;
 
+use crate::app::appearance::columns;
 use crate::app::find::{Here, print};
 use crate::cli::history::Runs;
 use crate::error::UserError;
-use crate::ui::history::{Told, table};
-use crate::ui::pretty;
+use crate::ui::history::{RunDetails, table};
+use crate::ui::{pretty, state_key};
 
 pub(crate) fn run(args: &Runs) -> Result<u8, UserError> {
-    let mut told = if args.all {
-        let mut told = Vec::new();
+    let mut runs = if args.all {
+        let mut runs = Vec::new();
         for here in Here::everywhere()? {
-            told.extend(here.told()?);
+            runs.extend(here.runs()?);
         }
-        told.sort_by(|one, other| other.summary.run.cmp(&one.summary.run));
-        told
+        runs.sort_by(|one, other| other.summary.run.cmp(&one.summary.run));
+        runs
     } else {
-        Here::find()?.told()?
+        Here::find()?.runs()?
     };
-    told.truncate(args.limit.unwrap_or(usize::MAX));
+    runs.truncate(args.limit.unwrap_or(usize::MAX));
     if args.ids {
-        return print(&told.iter().fold(String::new(), |text, told| text + &told.summary.run + "\n"));
+        return print(&runs.iter().fold(String::new(), |text, run| text + &run.summary.run + "\n"));
     }
     if !args.json {
-        return print(&table(&told));
+        return print(&table(&runs, columns().count()));
     }
-    let rows: Vec<_> = told.iter().map(row).collect();
+    let rows: Vec<_> = runs.iter().map(row).collect();
     print(&pretty(&serde_json::Value::Array(rows)))
 }
 
-fn row(told: &Told) -> serde_json::Value {
-    let Told { summary, standing, words } = told;
+fn row(run: &RunDetails) -> serde_json::Value {
+    let RunDetails { summary, state, words } = run;
     json!({
         "run": summary.run,
         "started": summary.started,
         "agent": summary.agent,
         "prompt": words,
         "iterations": summary.count(),
-        "duration_ms": told.duration_ms(),
+        "duration_ms": run.duration_ms(),
         "usage": summary.usage(),
         "cost_usd": summary.cost(),
-        "outcome": standing.name().replace([' ', '-'], "_"),
+        "outcome": state_key(*state),
         "exit_code": summary.end.as_ref().map(|end| end.exit_code),
         "reason": summary.end.as_ref().map(|end| &end.reason),
     })

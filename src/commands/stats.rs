@@ -10,9 +10,9 @@ use crate::app::appearance::appearance;
 use crate::app::find::{Here, print};
 use crate::cli::history::Stats;
 use crate::error::UserError;
-use crate::journal::Receipt;
+use crate::journal::summary::Ended;
 use crate::ui::figures;
-use crate::ui::history::Told;
+use crate::ui::history::RunDetails;
 use crate::ui::table::{Align, bar, lines};
 use crate::ui::{harmless, pretty};
 
@@ -29,15 +29,15 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, receipt: &Receipt) {
-        self.iterations += 1;
-        self.duration_ms += receipt.duration_ms;
-        if let Some(tokens) = receipt.usage.total_or_sum() {
-            self.tokens = Some(self.tokens.unwrap_or(0) + tokens);
-        }
-        if let Some(cost) = receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd) {
-            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
-        }
+    const fn of(ended: &Ended) -> Self {
+        Self { iterations: 1, tokens: ended.tokens, cost: ended.cost, duration_ms: ended.duration_ms }
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.iterations += more.iterations;
+        self.duration_ms += more.duration_ms;
+        self.tokens = [self.tokens, more.tokens].into_iter().flatten().reduce(u64::saturating_add);
+        self.cost = [self.cost, more.cost].into_iter().flatten().reduce(|sum, more| sum + more);
     }
 }
 
@@ -45,7 +45,7 @@ impl Sums {
 type Group = (String, String, String);
 
 pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
-    let groups = gather(&Here::find()?.told()?);
+    let groups = gather(&Here::find()?.runs()?);
     if args.json {
         let rows: Vec<_> = groups
             .iter()
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
         }
         return print(&text);
     }
-    let block = if appearance(args.looks).glyphs.rule == "-" { "#" } else { "▇" };
+    let block = if appearance(args.appearance).glyphs.rule == "-" { "#" } else { "▇" };
     let mut text = String::new();
     for (title, key) in [("DAY", 0), ("AGENT", 1), ("MODEL", 2)] {
         if !text.is_empty() {
@@ -79,16 +79,16 @@ pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
     print(&text)
 }
 
-fn gather(runs: &[Told]) -> BTreeMap<Group, Sums> {
+fn gather(runs: &[RunDetails]) -> BTreeMap<Group, Sums> {
     let mut groups: BTreeMap<Group, Sums> = BTreeMap::new();
-    for Told { summary, .. } in runs {
-        for played in &summary.iterations {
-            let Some(receipt) = &played.receipt else { continue };
-            let at = played.started.or(summary.started);
+    for RunDetails { summary, .. } in runs {
+        for tried in &summary.iterations {
+            let Some(receipt) = &tried.receipt else { continue };
+            let at = tried.started.or(summary.started);
             let day = at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).date().to_string());
             let agent = if receipt.agent.is_empty() { &summary.agent } else { &receipt.agent };
             let model = receipt.usage.model.clone().unwrap_or_else(|| "?".to_owned());
-            groups.entry((day, agent.clone(), model)).or_default().add(receipt);
+            groups.entry((day, agent.clone(), model)).or_default().add(&Sums::of(&Ended::from(&**receipt)));
         }
     }
     groups
@@ -97,11 +97,7 @@ fn gather(runs: &[Told]) -> BTreeMap<Group, Sums> {
 fn by(groups: &BTreeMap<Group, Sums>, key: usize) -> BTreeMap<String, Sums> {
     let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
     for ((day, agent, model), more) in groups {
-        let into = sums.entry([day, agent, model][key].clone()).or_default();
-        into.iterations += more.iterations;
-        into.duration_ms += more.duration_ms;
-        into.tokens = into.tokens.map_or(more.tokens, |tokens| Some(tokens + more.tokens.unwrap_or(0)));
-        into.cost = into.cost.map_or(more.cost, |cost| Some(cost + more.cost.unwrap_or(0.0)));
+        sums.entry([day, agent, model][key].clone()).or_default().add(more);
     }
     sums
 }

@@ -97,7 +97,7 @@ impl Writer {
                 let form = emit::claude::Form { partial: true, tools: emit::claude::Tools::Blocks };
                 Self::Claude { out, emitter: Some(Box::new(emit::claude::Claude::new(form))) }
             }
-            To::Text => Self::Text(Box::new(line_view(&args.looks, Tense::Past))),
+            To::Text => Self::Text(Box::new(line_view(&args.view, Tense::Past))),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::ui::tui::{self, Left, Options, Owner, Remote};
 pub(crate) fn run(args: &Tui) -> Result<u8, UserError> {
     let (here, directory) = Here::run(args.id.as_deref())?;
     needs_terminal("ralph tui")?;
-    let ui::Appearance { palette, glyphs, .. } = appearance(args.looks.looks);
+    let ui::Appearance { palette, glyphs, .. } = appearance(args.view.appearance);
     let actions = Box::new(Steering::new(&here.store, &directory));
     let id = directory.id.clone();
     let seen = tui::show(Options { directory, palette, glyphs, owner: Owner::Another, actions }, &Remote::default())
@@ -23,6 +23,6 @@ pub(crate) fn run(args: &Tui) -> Result<u8, UserError> {
     match seen.left {
         Left::Closed => Ok(0),
         Left::Signal(number) => process::die_by(number),
-        Left::Answered(words) => resume::answer(answered(words, id, &args.looks)),
+        Left::Answered(words) => resume::answer(answered(words, id, &args.view)),
     }
 }

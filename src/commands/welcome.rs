@@ -6,18 +6,20 @@ use crate::app::choose::{catalog, passed_over};
 use crate::app::find::{Here, print};
 use crate::app::project::test_command;
 use crate::app::working_directory;
-use crate::commands::status;
 use crate::config::{self, FileLayer};
 use crate::error::UserError;
+use crate::journal::Outcome;
 use crate::process::{self, Invocation};
+use crate::ui::RunState;
+use crate::ui::history::status;
 
 pub(crate) fn run() -> Result<u8, UserError> {
     let workspace = working_directory()?;
     if let Ok((here, newest)) = Here::run(None)
-        && let Ok(told) = here.tell(&newest)
-        && (told.standing.is_alive() || told.standing.can_resume())
+        && let Ok(run) = here.details(&newest)
+        && run.state != RunState::Ended(Outcome::Complete)
     {
-        return print(&status::text(&told));
+        return print(&status(&run));
     }
     let file = config::nearest_file(None, &workspace)?;
     let text = match installed(&file, &workspace)? {

@@ -108,9 +108,14 @@ impl Receipt {
         matches!(self.outcome, IterationOutcome::Ok | IterationOutcome::Rejected)
     }
 
-    /// True when it failed. An interrupted iteration did not.
-    pub(crate) const fn failed(&self) -> bool {
-        matches!(self.outcome, IterationOutcome::Failed)
+    /// How many files it changed.
+    pub(crate) fn file_count(&self) -> u64 {
+        self.files.len() as u64 + u64::from(self.more_files)
+    }
+
+    /// What it cost in US dollars: counted by ralph, or as the agent reports it.
+    pub(crate) fn cost_usd(&self) -> Option<f64> {
+        self.cost.map(|cost| cost.usd).or(self.usage.cost_usd)
     }
 }
 

@@ -215,6 +215,25 @@ pub enum Fact {
     },
 }
 
+#[cfg(test)]
+impl Fact {
+    /// An iteration of the agent that was chosen, without a hat or a terminal.
+    pub(crate) fn iteration_start(iteration: u32, of: u32) -> Self {
+        Self::IterationStart {
+            iteration,
+            of,
+            pid: None,
+            prompt_bytes: 0,
+            agent: None,
+            hat: None,
+            resumes: None,
+            terminal: None,
+            interactive: false,
+            display: false,
+        }
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,7 +1,9 @@
-//! What a run came to, folded from its records: the one model behind `runs`, `show`, `stats` and the exports.
+//! The run as a whole, folded from ralph's own records: who works, what each iteration came to, what it cost, what the run
+//! does now, how it ended. This is the only fold of these facts: the loop, `runs`, `show`, `stats`, `resume` and every view
+//! use it (`ui/model.rs` adds what agents said and did).
 //!
 //! It is kept beside the journal with the offset up to which it is true, so that looking at a long run reads only what
-//! came after. It is never the truth: a summary that is missing or damaged is made anew from the journal.
+//! came after. A summary that is missing or damaged is made again from the journal.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,19 +15,23 @@ use serde::{Deserialize, Serialize};
 
 use super::activity::Activity;
 use super::reader::Reader;
-use super::receipt::{CheckResult, Cost, Receipt};
+use super::receipt::{CheckResult, Cost, IterationOutcome, Receipt};
 use super::record::{Body, Fact, Outcome, Record};
 use super::store::RunDirectory;
 use crate::control::Order;
-use crate::event::Usage;
+use crate::event::{FailureClass, Usage};
+use crate::signals::Signal;
 
-/// The version of the summary's own form. Another one is made anew.
-const FORM: u32 = 2;
+/// The version of the summary's own form. Another one is made again.
+const FORM: u32 = 3;
 
 /// A run as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     form: u32,
+    /// True for a view of a run of any length: receipts, checks, decisions and notices stay on disk.
+    #[serde(skip)]
+    light: bool,
     /// The journal up to here is in it.
     pub covers: u64,
     /// The run's id.
@@ -44,6 +50,12 @@ pub struct Summary {
     pub workspace: String,
     /// Where the prompt came from.
     pub prompt: String,
+    /// The most iterations, as the newest record says.
+    #[serde(default)]
+    pub max_iterations: u32,
+    /// The most money, as it was when the run was last started or resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
     /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
@@ -99,12 +111,72 @@ pub struct IterationSummary {
     pub to: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hat: Option<Box<str>>,
+    /// The agent, when that is not the one that was chosen for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Box<str>>,
+    /// The rows and columns of the agent's terminal, when it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<(u16, u16)>,
+    /// True when the agent's own program had the user's terminal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
+    /// What the agent said to the loop last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
+    /// What it came to, once it is over.
+    #[serde(skip)]
+    pub ended: Option<Ended>,
+    /// Where its receipt is in the journal, when it is not here.
+    #[serde(skip)]
+    pub receipt_at: Option<u64>,
+    /// Where the results of the user's commands are in the journal, when they are not here.
+    #[serde(skip)]
+    pub checks_at: Option<u64>,
     /// Its receipt, once it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<Box<Receipt>>,
     /// How the user's commands went.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
+}
+
+/// What an iteration said to the loop, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    Complete,
+    NearMiss,
+    /// Something else: a replan, a question.
+    Other,
+}
+
+/// What an iteration came to: a receipt in a few numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ended {
+    pub outcome: IterationOutcome,
+    pub class: Option<FailureClass>,
+    pub duration_ms: u64,
+    /// Its tokens, when the agent reports them.
+    pub tokens: Option<u64>,
+    /// Its cost, when somebody knows it.
+    pub cost: Option<f64>,
+    /// Whether the user's commands agreed.
+    pub verified: Option<bool>,
+}
+
+impl From<&Receipt> for Ended {
+    fn from(receipt: &Receipt) -> Self {
+        Self {
+            outcome: receipt.outcome,
+            class: receipt.class,
+            duration_ms: receipt.duration_ms,
+            tokens: receipt.usage.total_or_sum(),
+            cost: receipt.cost_usd(),
+            verified: receipt.verified,
+        }
+    }
 }
 
 /// What was decided after an iteration.
@@ -118,6 +190,9 @@ pub struct Decision {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
+    /// Where its record is in the journal.
+    #[serde(default)]
+    pub offset: u64,
     pub outcome: Outcome,
     pub reason: String,
     /// The exit code that told it.
@@ -136,6 +211,11 @@ pub struct End {
 }
 
 impl Summary {
+    /// One that stays small for a run of any length.
+    pub(crate) fn light() -> Self {
+        Self { light: true, ..Self::default() }
+    }
+
     /// How it ended. A run that was cut off between its last decision and its last record ended as decided.
     pub fn outcome(&self) -> Option<Outcome> {
         self.end.as_ref().map(|end| end.outcome).or(self.settled)
@@ -146,6 +226,7 @@ impl Summary {
         let kept = fs::read(directory.summary()).ok().and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
         let length = fs::metadata(directory.journal())?.len();
         let mut summary = kept.filter(|kept| kept.form == FORM && kept.covers <= length).unwrap_or_default();
+        summary.iterations.iter_mut().for_each(|tried| tried.ended = tried.receipt.as_deref().map(Ended::from));
         summary.read_on(&directory.journal())?;
         Ok(summary)
     }
@@ -159,7 +240,7 @@ impl Summary {
             start = start.max(reader.offset() - reader.line().len() as u64 - 1);
             self.see(&record, start, reader.offset());
         }
-        if let Some(open) = self.iterations.last_mut().filter(|played| played.receipt.is_none()) {
+        if let Some(open) = self.iterations.last_mut().filter(|tried| tried.receipt.is_none()) {
             open.to = reader.offset();
         }
         Ok(())
@@ -173,60 +254,54 @@ impl Summary {
         self.newest = Some(record.at);
         self.activity.see(fact, record.at);
         match fact {
-            Fact::RunStart { version, ralph, run, agent, command, transcript, workspace, prompt, .. } => {
-                self.before_ms = self.duration_ms();
-                self.since = Some(record.at);
-                if self.started.is_some() {
-                    self.resumed += 1;
-                    self.end = None;
-                    return;
-                }
-                self.started = Some(record.at);
-                self.version = *version;
-                self.ralph.clone_from(ralph);
-                self.run.clone_from(run);
-                self.agent.clone_from(agent);
-                self.command.clone_from(command);
-                self.transcript.clone_from(transcript);
-                self.workspace.clone_from(workspace);
-                self.prompt.clone_from(prompt);
-            }
-            Fact::IterationStart { iteration, .. } => {
+            Fact::RunStart { .. } => self.begin(fact, record.at),
+            Fact::IterationStart { iteration, of, agent, hat, terminal, interactive, .. } => {
                 self.settled = None;
+                self.max_iterations = *of;
                 self.iterations.push(IterationSummary {
                     iteration: *iteration,
                     from: start,
                     to: end,
                     started: Some(record.at),
+                    hat: hat.as_deref().map(Box::from),
+                    agent: agent.as_deref().filter(|agent| *agent != self.agent).map(Box::from),
+                    terminal: *terminal,
+                    interactive: *interactive,
                     ..IterationSummary::default()
                 });
             }
+            Fact::Signal { signal, .. } => {
+                if let Some(last) = self.iterations.last_mut() {
+                    last.said = Some(match signal {
+                        Signal::Complete { .. } => Said::Complete,
+                        Signal::NearMiss { .. } => Said::NearMiss,
+                        _ => Said::Other,
+                    });
+                }
+            }
             Fact::Verification { checks, .. } => {
                 if let Some(last) = self.iterations.last_mut() {
-                    last.checks.clone_from(checks);
+                    if self.light {
+                        last.checks_at = Some(start);
+                    } else {
+                        last.checks.clone_from(checks);
+                    }
                 }
             }
             Fact::IterationEnd { receipt } => {
                 if let Some(last) = self.iterations.last_mut() {
-                    last.receipt = Some((**receipt).clone());
                     last.to = end;
+                    last.ended = Some(Ended::from(&**receipt));
+                    if self.light {
+                        last.receipt_at = Some(start);
+                    } else {
+                        last.receipt = Some(receipt.clone());
+                    }
                 }
             }
-            Fact::Control { order } => self.orders.push(order.clone()),
-            Fact::Decision { verdict, reason, memory, outcome, .. } => {
-                self.settled = *outcome;
-                let iteration = self.iterations.last().map_or(0, |played| played.iteration);
-                self.decisions.push(Decision { iteration, verdict: verdict.clone(), reason: reason.clone() });
-                if memory.is_some() {
-                    self.memory.clone_from(memory);
-                    self.remembered = Some(record.at);
-                    self.orders.clear();
-                    self.decided = self.iterations.len();
-                }
-            }
-            Fact::Notice { message } => self.notices.push(message.clone()),
             Fact::RunEnd { outcome, reason, exit_code, iterations, duration_ms, usage, cost, question, .. } => {
                 self.end = Some(End {
+                    offset: start,
                     outcome: *outcome,
                     reason: reason.clone(),
                     exit_code: *exit_code,
@@ -237,18 +312,70 @@ impl Summary {
                     question: question.clone(),
                 });
             }
+            Fact::Decision { outcome, .. } if self.light => self.settled = *outcome,
+            _ if self.light => {}
+            Fact::Control { order } => self.orders.push(order.clone()),
+            Fact::Decision { verdict, reason, memory, outcome, .. } => {
+                self.settled = *outcome;
+                let iteration = self.iterations.last().map_or(0, |tried| tried.iteration);
+                self.decisions.push(Decision { iteration, verdict: verdict.clone(), reason: reason.clone() });
+                if memory.is_some() {
+                    self.memory.clone_from(memory);
+                    self.remembered = Some(record.at);
+                    self.orders.clear();
+                    self.decided = self.iterations.len();
+                }
+            }
+            Fact::Notice { message } => self.notices.push(message.clone()),
             _ => {}
         }
     }
 
+    /// The run begins, or it is taken up again.
+    fn begin(&mut self, fact: &Fact, at: Timestamp) {
+        let Fact::RunStart {
+            version,
+            ralph,
+            run,
+            agent,
+            command,
+            transcript,
+            workspace,
+            prompt,
+            max_iterations,
+            max_cost_usd,
+            ..
+        } = fact
+        else {
+            return;
+        };
+        (self.max_iterations, self.max_cost_usd) = (*max_iterations, *max_cost_usd);
+        self.before_ms = self.duration_ms();
+        self.since = Some(at);
+        if self.started.is_some() {
+            self.resumed += 1;
+            self.end = None;
+            return;
+        }
+        self.started = Some(at);
+        self.version = *version;
+        self.ralph.clone_from(ralph);
+        self.run.clone_from(run);
+        self.agent.clone_from(agent);
+        self.command.clone_from(command);
+        self.transcript.clone_from(transcript);
+        self.workspace.clone_from(workspace);
+        self.prompt.clone_from(prompt);
+    }
+
     /// Receipts of all iterations that are over.
     pub(crate) fn receipts(&self) -> impl Iterator<Item = &Receipt> {
-        self.iterations.iter().filter_map(|played| played.receipt.as_ref())
+        self.iterations.iter().filter_map(|tried| tried.receipt.as_deref())
     }
 
     /// Receipts of iterations that were over when the run was cut off, before anything was decided about them.
     pub(crate) fn undecided(&self) -> impl Iterator<Item = &Receipt> {
-        self.iterations.iter().skip(self.decided).filter_map(|played| played.receipt.as_ref())
+        self.iterations.iter().skip(self.decided).filter_map(|tried| tried.receipt.as_deref())
     }
 
     /// When the iterations started that the last decision does not know of.
@@ -263,15 +390,29 @@ impl Summary {
         usage
     }
 
-    /// What all iterations cost, as far as anybody says; `None` when nobody does.
+    /// The agent of the newest iteration, or the one that was chosen.
+    pub(crate) fn newest_agent(&self) -> &str {
+        self.iterations.last().and_then(|tried| tried.agent.as_deref()).unwrap_or(&self.agent)
+    }
+
+    /// The results of all iterations that are over.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = &Ended> {
+        self.iterations.iter().filter_map(|tried| tried.ended.as_ref())
+    }
+
+    /// Tokens of all iterations, as far as agents report them; `None` when none does.
+    pub(crate) fn tokens(&self) -> Option<u64> {
+        self.ended().filter_map(|ended| ended.tokens).reduce(u64::saturating_add)
+    }
+
+    /// What all iterations cost, as far as somebody knows it; `None` when nobody does.
     pub(crate) fn cost(&self) -> Option<f64> {
-        let costs = self.receipts().filter_map(|receipt| receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd));
-        costs.fold(None, |sum: Option<f64>, cost| Some(sum.unwrap_or(0.0) + cost))
+        self.ended().filter_map(|ended| ended.cost).reduce(|sum, more| sum + more)
     }
 
     /// How long its iterations took, or the whole run when that is known.
     pub(crate) fn duration_ms(&self) -> u64 {
-        let iterations = self.receipts().map(|receipt| receipt.duration_ms).sum();
+        let iterations = self.ended().map(|ended| ended.duration_ms).sum();
         self.end.as_ref().map_or(iterations, |end| end.duration_ms)
     }
 
@@ -291,7 +432,7 @@ impl Summary {
 
     /// All tries of an iteration.
     pub(crate) fn tries(&self, iteration: u32) -> impl Iterator<Item = &IterationSummary> {
-        self.iterations.iter().filter(move |played| played.iteration == iteration)
+        self.iterations.iter().filter(move |tried| tried.iteration == iteration)
     }
 
     /// As it is kept.
@@ -313,18 +454,7 @@ mod tests {
         let mut journal = Journal::create(&run.journal()).unwrap();
         let mut kept = Summary::default();
         for iteration in 1..=3 {
-            let start = Fact::IterationStart {
-                iteration,
-                of: 3,
-                pid: None,
-                prompt_bytes: 0,
-                agent: None,
-                hat: None,
-                resumes: None,
-                terminal: None,
-                interactive: false,
-                display: false,
-            };
+            let start = Fact::iteration_start(iteration, 3);
             let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };
             let event = Event::text(Tag::Ai, "words");
             let bodies = [

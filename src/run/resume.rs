@@ -71,18 +71,7 @@ mod tests {
     }
 
     fn start(iteration: u32) -> Fact {
-        Fact::IterationStart {
-            iteration,
-            of: 9,
-            pid: None,
-            prompt_bytes: 0,
-            agent: None,
-            hat: None,
-            resumes: None,
-            terminal: None,
-            interactive: false,
-            display: false,
-        }
+        Fact::iteration_start(iteration, 9)
     }
 
     fn end(iteration: u32) -> Fact {

@@ -233,8 +233,7 @@ impl Tail {
 
 /// The last `most` bytes, from the beginning of a line where there is one.
 fn ending(text: &str, most: usize) -> &str {
-    let at = text.len().saturating_sub(most);
-    let at = (at..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let at = text.ceil_char_boundary(text.len().saturating_sub(most));
     if at == 0 {
         return text;
     }

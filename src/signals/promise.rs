@@ -330,7 +330,7 @@ impl Message {
         if self.partial.len() > LONGEST_LINE {
             let mut tail = self.partial.clone();
             cut_front(&mut tail, KEPT_TAIL);
-            let head = floor_boundary(&self.partial, KEPT_HEAD);
+            let head = self.partial.floor_char_boundary(KEPT_HEAD);
             self.partial.truncate(head);
             self.partial.push_str(&tail);
         }
@@ -450,22 +450,17 @@ fn resembles(line: &str, marker: &str) -> bool {
 }
 
 fn shortened(line: &str) -> String {
-    if line.len() <= 200 { line.to_owned() } else { format!("{}…", &line[..floor_boundary(line, 200)]) }
+    if line.len() <= 200 { line.to_owned() } else { format!("{}…", &line[..line.floor_char_boundary(200)]) }
 }
 
 /// The last `most` bytes, cut between characters.
 pub(super) fn ending(text: &str, most: usize) -> &str {
-    let at = (text.len().saturating_sub(most)..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    &text[at..]
+    &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
 }
 
 /// Keeps the last `keep` bytes, cut between characters.
 fn cut_front(text: &mut String, keep: usize) {
     text.drain(..text.len() - ending(text, keep).len());
-}
-
-fn floor_boundary(text: &str, most: usize) -> usize {
-    (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -151,8 +151,7 @@ impl Watch {
 
     fn hold(&mut self, part: &str) {
         let room = LONGEST_LINE.saturating_sub(self.held.len());
-        let end = (0..=part.len().min(room)).rev().find(|&at| part.is_char_boundary(at)).unwrap_or(0);
-        self.held.push_str(&part[..end]);
+        self.held.push_str(&part[..part.floor_char_boundary(room)]);
     }
 
     fn end_line(&mut self) {

@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::stdio::stdout;
 use rustix::termios::{self, Termios};
@@ -15,7 +14,6 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::modes::Modes;
-use crate::process::register;
 
 /// More than this is not kept for a terminal that is slow; then the program has to wait, as it would without us.
 const MOST_HELD: usize = 256 * 1024;
@@ -43,9 +41,7 @@ impl Handover {
         if !super::has_keyboard() || !termios::isatty(stdout()) {
             return None;
         }
-        // Opened anew: reading without blocking must not be passed on to whoever shares standard input.
-        let terminal = rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
-        let terminal = register(terminal.ok()?, Interest::READABLE | Interest::WRITABLE).ok()?;
+        let terminal = super::open(Interest::READABLE | Interest::WRITABLE)?;
         let modes = Modes::take(&reset(false), Termios::make_raw).ok()?;
         Some(Self { _modes: modes, second: false, terminal, held: Vec::new() })
     }

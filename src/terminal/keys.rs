@@ -32,7 +32,7 @@ pub(crate) struct Keyboard {
     ready: VecDeque<Event>,
 }
 
-/// What stands at the beginning of some bytes.
+/// What is at the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Sequence {
     /// An event, and how many bytes it takes.

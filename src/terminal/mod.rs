@@ -8,12 +8,16 @@ mod screen;
 mod single_keys;
 
 use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
-use crate::process::Size;
+use crate::process::{Size, register};
 
 pub(crate) use handover::Handover;
 pub(crate) use keys::Keyboard;
@@ -26,6 +30,12 @@ pub(crate) fn size() -> Size {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => Size { rows: size.ws_row, columns: size.ws_col },
         _ => Size { rows: 24, columns: 80 },
     }
+}
+
+/// The terminal, opened again: reading without blocking must not be passed on to whoever shares standard input.
+fn open(interest: Interest) -> Option<AsyncFd<OwnedFd>> {
+    let terminal = rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
+    register(terminal.ok()?, interest).ok()
 }
 
 /// True when standard input is a terminal, and this is its foreground program: in the background, reading would halt it.

@@ -16,7 +16,7 @@ const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?2004h";
 /// Clicks and the wheel; not every movement.
 const MOUSE: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 const NO_MOUSE: &str = "\u{1b}[?1006l\u{1b}[?1000l";
-/// The terminal shows what stands between them at once.
+/// The terminal shows what is between them at once.
 const BEGIN: &str = "\u{1b}[?2026h";
 const END: &str = "\u{1b}[?2026l";
 /// Everything back, also a frame that was not finished.

@@ -1,17 +1,15 @@
-//! Single keys of the user's terminal, for as long as somebody waits for them. It must never take the terminal from a
+//! Single keys of the user's terminal, for as long as someone waits for them. It must never take the terminal from a
 //! foreground program, and always gives it back as it was.
 
 use std::future::pending;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, SpecialCodeIndex};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::modes::Modes;
-use crate::process::register;
 
 /// The keyboard, key by key and without echo, until it is dropped.
 #[derive(Debug)]
@@ -26,9 +24,7 @@ impl SingleKeys {
         if !super::has_keyboard() {
             return None;
         }
-        // Opened anew: reading without blocking must not be passed on to whoever shares standard input.
-        let terminal = rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
-        let terminal = register(terminal.ok()?, Interest::READABLE).ok()?;
+        let terminal = super::open(Interest::READABLE)?;
         let modes = Modes::take("", |modes| {
             // Ctrl-C and Ctrl-Z keep their meaning.
             modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;

@@ -407,8 +407,7 @@ pub(crate) fn status_in(message: &str) -> Option<u16> {
 /// Lower case, and only so much as an error message has.
 fn lowered(message: &str) -> Cow<'_, str> {
     const MOST: usize = 20_000;
-    let end = (0..=MOST.min(message.len())).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
-    Cow::Owned(message[..end].to_ascii_lowercase())
+    Cow::Owned(message[..message.floor_char_boundary(MOST)].to_ascii_lowercase())
 }
 
 #[cfg(test)]

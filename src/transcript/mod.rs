@@ -151,6 +151,5 @@ pub(crate) fn excerpt(line: &str) -> String {
     if line.len() <= MOST {
         return line.to_owned();
     }
-    let end = (0..=MOST).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
-    format!("{}… ({} bytes)", &line[..end], line.len())
+    format!("{}… ({} bytes)", &line[..line.floor_char_boundary(MOST)], line.len())
 }

@@ -15,12 +15,12 @@ const LONGEST_LINE: usize = 64 * 1024;
 
 /// Takes a terminal's bytes, gives lines.
 pub(crate) struct Screen {
-    state: State,
+    mode: Mode,
     rows: usize,
     columns: usize,
 }
 
-enum State {
+enum Mode {
     /// Nothing was drawn yet.
     Stream {
         held: Vec<u8>,
@@ -33,21 +33,21 @@ enum State {
 impl Screen {
     /// A terminal of this size.
     pub(crate) fn new(rows: u16, columns: u16) -> Self {
-        let state = State::Stream { held: Vec::new(), checked: 0 };
-        Self { state, rows: usize::from(rows).max(2), columns: usize::from(columns).max(2) }
+        let mode = Mode::Stream { held: Vec::new(), checked: 0 };
+        Self { mode, rows: usize::from(rows).max(2), columns: usize::from(columns).max(2) }
     }
 
     /// The terminal has another size.
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         (self.rows, self.columns) = (usize::from(rows).max(2), usize::from(columns).max(2));
-        if let State::Drawn(drawn) = &mut self.state {
+        if let Mode::Drawn(drawn) = &mut self.mode {
             drawn.1.resize(self.rows, self.columns);
         }
     }
 
     /// Takes bytes; appends the text that is final.
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        let State::Stream { held, checked } = &mut self.state else { return self.draw(bytes, out) };
+        let Mode::Stream { held, checked } = &mut self.mode else { return self.draw(bytes, out) };
         held.extend_from_slice(bytes);
         while let Some(found) = memchr::memchr3(b'\x1b', b'\r', b'\x08', &held[*checked..]) {
             let start = *checked + found;
@@ -59,7 +59,7 @@ impl Screen {
                     hand_on_lines(held, start, out);
                     let held = std::mem::take(held);
                     let grid = Grid::new(self.rows, self.columns);
-                    self.state = State::Drawn(Box::new((vte::Parser::new(), grid)));
+                    self.mode = Mode::Drawn(Box::new((vte::Parser::new(), grid)));
                     return self.draw(&held, out);
                 }
             };
@@ -74,9 +74,9 @@ impl Screen {
 
     /// The program has ended: what is on its screen is final.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
-        match &mut self.state {
-            State::Stream { held, .. } => out.append(held),
-            State::Drawn(drawn) => {
+        match &mut self.mode {
+            Mode::Stream { held, .. } => out.append(held),
+            Mode::Drawn(drawn) => {
                 drawn.1.finish();
                 give(&mut drawn.1, out);
             }
@@ -84,7 +84,7 @@ impl Screen {
     }
 
     fn draw(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        if let State::Drawn(drawn) = &mut self.state {
+        if let Mode::Drawn(drawn) = &mut self.mode {
             let (parser, grid) = &mut **drawn;
             parser.advance(grid, bytes);
             give(grid, out);

@@ -34,8 +34,7 @@ impl Tail {
         if self.lines.len() == LINES {
             self.lines.pop_front();
         }
-        let end = (0..=WIDTH.min(line.len())).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
-        self.lines.push_back(line[..end].to_owned());
+        self.lines.push_back(line[..line.floor_char_boundary(WIDTH)].to_owned());
     }
 
     /// Why the process failed, as far as its last lines tell: the last sentence that names a cause, else the

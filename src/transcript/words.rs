@@ -43,12 +43,10 @@ impl Words {
     pub(crate) fn said(&mut self, text: &str) {
         if self.said.len() + text.len() > 2 * REMEMBERED {
             let keep = self.said.len().saturating_sub(REMEMBERED);
-            let from = (keep..=self.said.len()).find(|&at| self.said.is_char_boundary(at)).unwrap_or(0);
-            self.said.drain(..from);
+            self.said.drain(..self.said.ceil_char_boundary(keep));
             self.cut = true;
         }
-        let most = text.len().saturating_sub(REMEMBERED);
-        let from = (most..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let from = text.ceil_char_boundary(text.len().saturating_sub(REMEMBERED));
         self.cut |= from > 0;
         self.said.push_str(&text[from..]);
     }
@@ -87,9 +85,8 @@ impl Words {
         });
         let message = &mut self.messages[at];
         if message.length == message.head.len() {
-            let room = COMPARED.saturating_sub(message.head.len()).min(text.len());
-            let end = (0..=room).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-            message.head.push_str(&text[..end]);
+            let room = COMPARED.saturating_sub(message.head.len());
+            message.head.push_str(&text[..text.floor_char_boundary(room)]);
         }
         message.length += text.len();
         open.is_none()

@@ -39,7 +39,7 @@ impl Appearance {
     }
 }
 
-/// Where this program stands on its terminal.
+/// Where this program is on its terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The terminal is this program's.
@@ -67,6 +67,17 @@ pub enum Columns {
     Terminal,
 }
 
+impl Columns {
+    /// How many there are now.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Self::Unlimited => usize::MAX,
+            Self::Fixed(columns) => columns,
+            Self::Terminal => usize::from(crate::terminal::size().columns).max(20),
+        }
+    }
+}
+
 /// Whether something may be drawn twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Motion {
@@ -84,7 +95,7 @@ pub enum Letters {
     Ascii,
 }
 
-/// How a terminal calls somebody.
+/// How a terminal calls someone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alert {
     Off,
@@ -105,7 +116,7 @@ pub struct Detail {
 /// How much is shown in general.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Volume {
-    /// How iterations end, and what somebody should know.
+    /// How iterations end, and what someone should know.
     Quiet,
     /// What the agent says and does; what is long is folded.
     #[default]

@@ -4,11 +4,10 @@
 use std::fmt::Write as _;
 
 use super::figures;
+use super::model::{Call, Iteration, MOST_LISTED};
 use super::style::{Glyphs, Ink};
 use super::text::{cut, harmless, width};
-use super::tools::{Call, Calls};
 use super::words;
-use crate::event::{Status, TodoItem, TodoStatus};
 use crate::journal::Receipt;
 
 /// How many lines of thinking make a plan.
@@ -24,86 +23,37 @@ pub(crate) struct CalloutRow {
     pub ink: Ink,
 }
 
-/// Gathers what the callouts need while the iteration runs.
-#[derive(Debug, Default)]
-pub(crate) struct Gathered {
-    /// The first thinking of the iteration.
-    thinking: String,
-    /// The newest todo list.
-    pub todo: Vec<TodoItem>,
-    pub calls: Calls,
-    /// Whether the agent reported usage.
-    pub usage: bool,
+/// All callouts of an iteration that is over.
+pub(crate) fn rows(iteration: &Iteration, receipt: &Receipt, glyphs: &Glyphs, columns: usize) -> Vec<CalloutRow> {
+    let mut rows = named("PLAN", plan(iteration, glyphs));
+    let calls = &iteration.calls.kept()[..iteration.calls.kept().len().min(MOST_LISTED)];
+    let names = calls.iter().map(|call| width(&harmless(&call.name))).max().unwrap_or(0).min(20);
+    let more = iteration.calls.count() - calls.len();
+    let more = (more > 0).then(|| (format!("and {more} more"), Ink::Dim));
+    rows.extend(named("ACTIONS", calls.iter().map(|call| action(call, names, glyphs, columns)).chain(more)));
+    if iteration.usage.is_some() {
+        let (parts, ink) = words::report(receipt);
+        rows.extend(named("REPORT", [(parts.join(&glyphs.between()), ink)]));
+    }
+    rows
 }
 
-impl Gathered {
-    /// Thinking makes the plan, as far as it is short.
-    pub(crate) fn think(&mut self, text: &str, delta: bool) {
-        if self.thinking.len() < 4096 {
-            if !delta && !self.thinking.is_empty() {
-                self.thinking.push('\n');
-            }
-            self.thinking.push_str(text);
-        }
-    }
-
-    /// All callouts of the iteration that is over.
-    pub(crate) fn rows(&self, receipt: &Receipt, glyphs: &Glyphs, columns: usize) -> Vec<CalloutRow> {
-        let mut rows = self.plan(glyphs);
-        rows.extend(self.actions(glyphs, columns));
-        rows.extend(self.report(receipt, glyphs));
-        rows
-    }
-
-    fn plan(&self, glyphs: &Glyphs) -> Vec<CalloutRow> {
-        let lines: Vec<String> = if self.todo.is_empty() {
-            let lines = self.thinking.lines().filter(|line| !line.trim().is_empty());
-            lines.take(PLAN_LINES).map(harmless).collect()
-        } else {
-            let mark = |item: &TodoItem| match item.status {
-                TodoStatus::Done => glyphs.ok,
-                TodoStatus::InProgress => glyphs.start,
-                TodoStatus::Cancelled => glyphs.fail,
-                TodoStatus::Pending => glyphs.dot,
-            };
-            self.todo.iter().map(|item| format!("{} {}", mark(item), harmless(&item.text))).collect()
-        };
-        named("PLAN", lines.into_iter().map(|line| (line, Ink::None)))
-    }
-
-    fn actions(&self, glyphs: &Glyphs, columns: usize) -> Vec<CalloutRow> {
-        let calls = self.calls.shown();
-        let names = calls.iter().map(|call| width(&harmless(&call.name))).max().unwrap_or(0).min(20);
-        let mut lines: Vec<(String, Ink)> = calls.iter().map(|call| action(call, names, glyphs, columns)).collect();
-        if self.calls.count() > calls.len() {
-            lines.push((format!("and {} more", self.calls.count() - calls.len()), Ink::Dim));
-        }
-        named("ACTIONS", lines)
-    }
-
-    fn report(&self, receipt: &Receipt, glyphs: &Glyphs) -> Vec<CalloutRow> {
-        if !self.usage {
-            return Vec::new();
-        }
-        let (parts, ink) = words::report(receipt);
-        named("REPORT", [(parts.join(&glyphs.between()), ink)])
-    }
-
-    /// True when the report says how the iteration ended.
-    pub(crate) const fn has_report(&self) -> bool {
-        self.usage
-    }
+/// The agent's plan, or what it thought first.
+fn plan(iteration: &Iteration, glyphs: &Glyphs) -> Vec<(String, Ink)> {
+    let lines: Vec<String> = if iteration.plan.is_empty() {
+        let lines = iteration.thinking.lines().filter(|line| !line.trim().is_empty());
+        lines.take(PLAN_LINES).map(harmless).collect()
+    } else {
+        let mark = |status| words::plan_mark(status, glyphs).0;
+        iteration.plan.iter().map(|item| format!("{} {}", mark(item.status), harmless(&item.text))).collect()
+    };
+    lines.into_iter().map(|line| (line, Ink::None)).collect()
 }
 
 /// One line for a tool: status, name, main argument, duration, lines of output. The argument gives way, so that the line
 /// keeps to the columns.
 pub(crate) fn action(call: &Call, name_width: usize, glyphs: &Glyphs, columns: usize) -> (String, Ink) {
-    let (mark, ink) = match call.status {
-        Some(Status::Ok) => (glyphs.ok, Ink::Good),
-        Some(Status::Fail) => (glyphs.fail, Ink::Bad),
-        Some(Status::Unknown) => (glyphs.unknown, Ink::Warn),
-        None => (glyphs.start, Ink::None),
-    };
+    let (mark, ink) = words::tool_mark(call.status, glyphs);
     let name = harmless(&call.name);
     let padding = " ".repeat(name_width.saturating_sub(width(&name)));
     let mut line = format!("{mark} {name}{padding}");

@@ -40,8 +40,13 @@ pub(crate) fn money(usd: f64) -> String {
     if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
+/// What was spent, of what may be spent.
+pub(crate) fn money_of(usd: f64, most: Option<f64>) -> String {
+    most.map_or_else(|| money(usd), |most| format!("{} of {}", money(usd), dollars(most)))
+}
+
 /// An amount that a person gave: `$5`, `$2.50`.
-pub(crate) fn dollars(usd: f64) -> String {
+fn dollars(usd: f64) -> String {
     if usd.fract() == 0.0 { format!("${usd:.0}") } else { format!("${usd:.2}") }
 }
 

@@ -6,84 +6,27 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::figures;
+use super::model::RunState;
 use super::style::{Glyphs, Ink, Palette};
 use super::table::{Align, lines};
-use super::text::{cut, harmless};
+use super::text::{cut, harmless, width};
 use super::words;
+use crate::journal::Receipt;
 use crate::journal::summary::{IterationSummary, Summary};
-use crate::journal::{Activity, Outcome, Receipt};
-
-/// How far a run has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// A ralph is at work on it.
-    Running,
-    /// It waits for a limit to pass.
-    Waiting,
-    Paused,
-    /// It has no end: it was killed, or the machine stopped.
-    Unfinished,
-    /// It has come to an end.
-    Ended(Outcome),
-}
-
-impl Standing {
-    /// In words, as the table and JSON have it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Unfinished => "unfinished",
-            Self::Ended(outcome) => words::outcome(outcome).0,
-        }
-    }
-
-    /// What a run does that is alive.
-    pub(crate) const fn of(activity: &Activity) -> Self {
-        match activity {
-            Activity::Running | Activity::Pausing => Self::Running,
-            Activity::Waiting { .. } => Self::Waiting,
-            Activity::Paused => Self::Paused,
-        }
-    }
-
-    /// True while a ralph is at work on it.
-    pub(crate) const fn is_alive(self) -> bool {
-        matches!(self, Self::Running | Self::Waiting | Self::Paused)
-    }
-
-    /// True when `ralph resume` can continue it.
-    pub(crate) const fn can_resume(self) -> bool {
-        match self {
-            Self::Unfinished => true,
-            Self::Ended(outcome) => !matches!(outcome, Outcome::Complete),
-            Self::Running | Self::Waiting | Self::Paused => false,
-        }
-    }
-
-    pub(super) const fn ink(self) -> Ink {
-        match self {
-            Self::Running => Ink::Agent,
-            Self::Ended(outcome) => words::outcome(outcome).1,
-            Self::Waiting | Self::Paused | Self::Unfinished => Ink::Warn,
-        }
-    }
-}
 
 /// One run with what is shown of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct RunDetails {
     pub summary: Summary,
-    pub standing: Standing,
+    pub state: RunState,
     /// The first words of its prompt.
     pub words: String,
 }
 
-impl Told {
+impl RunDetails {
     /// How long it took, or has taken until now.
     pub(crate) fn duration_ms(&self) -> u64 {
-        if self.standing.is_alive() { self.summary.elapsed_ms(Timestamp::now()) } else { self.summary.duration_ms() }
+        if self.state.is_alive() { self.summary.elapsed_ms(Timestamp::now()) } else { self.summary.duration_ms() }
     }
 }
 
@@ -101,36 +44,87 @@ fn money(cost: Option<f64>) -> String {
     cost.map_or_else(|| "-".to_owned(), figures::money)
 }
 
-pub(crate) fn table(runs: &[Told]) -> String {
-    let heading = ["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME", "PROMPT"].map(str::to_owned).to_vec();
-    let rows = runs.iter().map(|told| {
-        let Told { summary, standing, words } = told;
+/// A run in a few lines: what it does or how it ended, what it has used, and the next command to type.
+pub(crate) fn status(run: &RunDetails) -> String {
+    let RunDetails { summary, state, words } = run;
+    let mut text = format!("{}: {}\n", words::state_at(*state, Timestamp::now()), cut(&harmless(words), 70));
+    let most = summary.max_iterations;
+    let of = if most > 0 { format!(" of {most}") } else { String::new() };
+    let (agent, time) = (harmless(&summary.agent), figures::duration(run.duration_ms()));
+    let _ = writeln!(text, "  {agent} · iteration {}{of} · {time}", summary.count());
+    let limit = summary.max_cost_usd.map(|usd| format!("limit {}", figures::money(usd)));
+    let spent: Vec<String> = figures::usage(&summary.usage()).into_iter().chain(limit).collect();
+    if !spent.is_empty() {
+        let _ = writeln!(text, "  {}", spent.join(" · "));
+    }
+    if let Some(reason) = last_reason(run) {
+        let _ = writeln!(text, "  last: {}", cut(&harmless(reason.lines().next().unwrap_or_default()), 72));
+    }
+    let next = match state {
+        RunState::Paused => "`ralph continue`, `ralph stop`; watch: `ralph tui`",
+        RunState::Waiting { .. } => "`ralph retry` ends the wait, `ralph stop`; watch: `ralph tui`",
+        RunState::Running | RunState::Pausing => "`ralph hint \"…\"`, `ralph pause`, `ralph stop`; watch: `ralph tui`",
+        RunState::Ended(crate::journal::Outcome::Complete) => "`ralph show`, `ralph diff`",
+        RunState::Unfinished | RunState::Ended(_) => "`ralph show`, `ralph diff`, `ralph resume`",
+    };
+    let _ = writeln!(text, "next: {next}");
+    text
+}
+
+/// What was decided last, and why.
+pub(crate) fn last_reason(run: &RunDetails) -> Option<&str> {
+    let end = run.summary.end.as_ref().filter(|_| !run.state.is_alive()).map(|end| end.reason.as_str());
+    end.or_else(|| run.summary.decisions.last().map(|decision| decision.reason.as_str()))
+}
+
+/// The table of runs. Where there is little room, the prompt gives way first, then what the id says already.
+pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
+    const PROMPT: usize = 50;
+    const LEAST_PROMPT: usize = 10;
+    use Align::{Left, Right};
+    let mut rows = vec![["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME"].map(str::to_owned).to_vec()];
+    rows.extend(runs.iter().map(|run| {
+        let RunDetails { summary, state, .. } = run;
         vec![
             harmless(&summary.run),
             local(summary.started),
             harmless(&summary.agent),
             summary.count().to_string(),
-            figures::duration(told.duration_ms()),
+            figures::duration(run.duration_ms()),
             money(summary.cost()),
-            standing.name().to_owned(),
-            cut(&harmless(words), 50),
+            words::state(*state).0.to_owned(),
         ]
-    });
-    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
-    let columns =
-        [Align::Left, Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Left, Align::Left];
-    lines(&columns, &rows).iter().fold(String::new(), |text, line| text + line + "\n")
+    }));
+    let mut align = vec![Left, Left, Left, Right, Right, Right, Left, Left];
+    let room = |align: &[Align], rows: &[Vec<String>]| {
+        let used = lines(align, rows).iter().map(|line| width(line)).max().unwrap_or(0);
+        columns.saturating_sub(used + 2).min(PROMPT)
+    };
+    if room(&align, &rows) < LEAST_PROMPT {
+        // The id begins with the time at which the run was started.
+        for row in &mut rows {
+            row.remove(1);
+        }
+        align.remove(1);
+    }
+    let room = room(&align, &rows);
+    if room >= LEAST_PROMPT {
+        let prompts = runs.iter().map(|run| cut(&harmless(&run.words), room));
+        let prompts = std::iter::once("PROMPT".to_owned()).chain(prompts);
+        rows.iter_mut().zip(prompts).for_each(|(row, prompt)| row.push(prompt));
+    }
+    lines(&align, &rows).iter().fold(String::new(), |text, line| text + line + "\n")
 }
 
-pub(crate) fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
-    let Told { summary, standing, words } = told;
+pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> String {
+    let RunDetails { summary, state, words } = run;
     let mut text = String::new();
     let dot = glyphs.dot;
     let _ = writeln!(
         text,
         "{} {dot} {}",
         palette.paint(Ink::Strong, &format!("run {}", harmless(&summary.run))),
-        palette.paint(standing.ink(), standing.name())
+        palette.paint(words::state(*state).1, words::state(*state).0)
     );
     let mut facts = vec![
         ("started", local(summary.started)),
@@ -138,7 +132,7 @@ pub(crate) fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
         ("prompt", format!("{} ({})", cut(&harmless(words), 100), harmless(&summary.prompt))),
         ("ralph", harmless(&summary.ralph)),
     ];
-    let mut sums = vec![figures::plural(summary.count() as u64, "iteration"), figures::duration(told.duration_ms())];
+    let mut sums = vec![figures::plural(summary.count() as u64, "iteration"), figures::duration(run.duration_ms())];
     sums.extend(figures::usage(&summary.usage()).iter().map(|part| harmless(part)));
     facts.push(("in all", sums.join(&format!(" {dot} "))));
     if summary.resumed > 0 {
@@ -151,9 +145,9 @@ pub(crate) fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
     for (name, value) in facts {
         let _ = writeln!(text, "{} {value}", palette.paint(Ink::Dim, &format!("{name:>8}")));
     }
-    for played in &summary.iterations {
+    for tried in &summary.iterations {
         text.push('\n');
-        iteration(&mut text, played, summary, palette, glyphs);
+        iteration(&mut text, tried, summary, palette, glyphs);
     }
     for notice in &summary.notices {
         let _ = writeln!(text, "\n{}", palette.paint(Ink::Warn, &harmless(notice.lines().next().unwrap_or_default())));
@@ -161,9 +155,9 @@ pub(crate) fn full(told: &Told, palette: Palette, glyphs: &Glyphs) -> String {
     text
 }
 
-fn iteration(text: &mut String, played: &IterationSummary, summary: &Summary, palette: Palette, glyphs: &Glyphs) {
-    let title = palette.paint(Ink::Strong, &format!("iteration {}", played.iteration));
-    let Some(receipt) = &played.receipt else {
+fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, palette: Palette, glyphs: &Glyphs) {
+    let title = palette.paint(Ink::Strong, &format!("iteration {}", tried.iteration));
+    let Some(receipt) = &tried.receipt else {
         let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(Ink::Warn, "not finished"));
         return;
     };
@@ -183,12 +177,12 @@ fn iteration(text: &mut String, played: &IterationSummary, summary: &Summary, pa
     for line in work(receipt) {
         let _ = writeln!(text, "  {line}");
     }
-    for check in &played.checks {
-        let (mark, ink) = if check.passed { (glyphs.ok, Ink::Good) } else { (glyphs.fail, Ink::Bad) };
+    for check in &tried.checks {
+        let (mark, ink) = words::check_mark(check.passed, glyphs);
         let line = format!("{mark} {} {}", harmless(&check.name), harmless(&check.ended));
         let _ = writeln!(text, "  {}", palette.paint(ink, line.trim_end()));
     }
-    for decision in summary.decisions.iter().filter(|decision| decision.iteration == played.iteration) {
+    for decision in summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
         let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
         let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
     }
@@ -198,24 +192,29 @@ fn iteration(text: &mut String, played: &IterationSummary, summary: &Summary, pa
 fn work(receipt: &Receipt) -> Vec<String> {
     let mut lines: Vec<String> = receipt.commits.iter().map(|commit| format!("commit {}", harmless(commit))).collect();
     if !receipt.files.is_empty() {
-        let names: Vec<String> = receipt.files.iter().take(10).map(|file| harmless(file)).collect();
-        let more = receipt.files.len() - names.len() + receipt.more_files as usize;
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(format!("changed {}{more}", names.join(", ")));
+        lines.push(format!("changed {}", first_files(receipt, harmless)));
     }
     lines
 }
 
+/// The first files of an iteration, and how many more there are.
+fn first_files(receipt: &Receipt, name: impl Fn(&str) -> String) -> String {
+    let names: Vec<String> = receipt.files.iter().take(10).map(|file| name(file)).collect();
+    let more = receipt.file_count() - names.len() as u64;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
+
 /// One run as Markdown, for a pull request.
-pub(crate) fn markdown(told: &Told) -> String {
-    let Told { summary, standing, words } = told;
+pub(crate) fn markdown(run: &RunDetails) -> String {
+    let RunDetails { summary, state, words } = run;
     let mut text = String::new();
-    let _ = writeln!(text, "## ralph run `{}`: {}\n", code(&summary.run), standing.name());
+    let _ = writeln!(text, "## ralph run `{}`: {}\n", code(&summary.run), words::state(*state).0);
     let _ = writeln!(text, "> {}\n", escaped(&cut(words, 300)));
     let mut sums = vec![
         format!("agent `{}`", code(&summary.agent)),
         figures::plural(summary.count() as u64, "iteration"),
-        figures::duration(told.duration_ms()),
+        figures::duration(run.duration_ms()),
     ];
     sums.extend(figures::usage(&summary.usage()).iter().map(|part| escaped(part)));
     let _ = writeln!(text, "{}\n", sums.join(" · "));
@@ -224,28 +223,25 @@ pub(crate) fn markdown(told: &Told) -> String {
     }
     let _ =
         writeln!(text, "| # | result | time | tools | tokens | cost | changed |\n|---:|---|---:|---:|---:|---:|---|");
-    for played in &summary.iterations {
-        let Some(receipt) = &played.receipt else {
-            let _ = writeln!(text, "| {} | not finished | | | | | |", played.iteration);
+    for tried in &summary.iterations {
+        let Some(receipt) = &tried.receipt else {
+            let _ = writeln!(text, "| {} | not finished | | | | | |", tried.iteration);
             continue;
         };
-        let files: Vec<String> = receipt.files.iter().take(10).map(|file| format!("`{}`", code(file))).collect();
-        let more = receipt.files.len() - files.len() + receipt.more_files as usize;
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let tokens = receipt.usage.total_or_sum().map_or_else(|| "-".to_owned(), figures::count);
-        let cost = receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd);
+        let cost = receipt.cost_usd();
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {tokens} | {} | {}{more} |",
+            "| {} | {} | {} | {} | {tokens} | {} | {} |",
             receipt.iteration,
             escaped(&words::iteration(receipt).0),
             figures::duration(receipt.duration_ms),
             receipt.tools,
             money(cost),
-            files.join(", "),
+            first_files(receipt, |file| format!("`{}`", code(file))),
         );
     }
-    let checks: Vec<_> = summary.iterations.last().map(|played| &played.checks).into_iter().flatten().collect();
+    let checks: Vec<_> = summary.iterations.last().map(|tried| &tried.checks).into_iter().flatten().collect();
     if !checks.is_empty() {
         let _ = writeln!(text, "\nVerification:\n");
         for check in checks {

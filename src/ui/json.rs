@@ -1,4 +1,4 @@
-//! Records as JSON lines, the very lines of the journal: for other programs. Somebody may still look at them on a
+//! Records as JSON lines, the very lines of the journal: for other programs. Someone may still look at them on a
 //! terminal, so that what a terminal obeys is written as JSON's own escapes.
 
 use std::fmt::Write as _;

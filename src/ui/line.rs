@@ -13,18 +13,18 @@ use std::io::{self, Write};
 
 use super::View;
 use super::appearance::{Alert, Appearance, Channel, KeysGoTo, Motion};
-use super::callouts::{Gathered, action};
+use super::callouts::action;
 use super::diff::Diff;
+use super::model::{Excerpt, Model};
 use super::style::Ink;
 use super::styled::Styled;
 use super::text::{harmless, safe};
-use super::tools::Excerpt;
 use super::words;
-use crate::event::{Event, Known, Meta, Status as ToolStatus, Stream, Tag};
+use crate::event::{Event, Known, Meta, Status, Stream, Tag};
 use crate::journal::{Body, Fact, Record};
 use message::{Message, Speaker, Voice};
 use output::{Head, Output};
-use status::Status;
+use status::StatusLine;
 
 /// What is shown of the output of a tool that failed.
 const FAILED_LINES: usize = 5;
@@ -37,23 +37,21 @@ const RUNNING_TOOLS: usize = 5;
 pub struct LineView<W: Write> {
     output: Output<W>,
     message: Option<Message>,
-    gathered: Gathered,
+    model: Model,
     /// A tool that has started and is not shown yet: one line is enough when it ends soon.
     started: Option<String>,
-    unparsed_told: bool,
-    /// The agent's own display is shown instead of its events.
-    own_display: bool,
-    run: String,
-    status: Status,
-    terminal: Owner,
+    /// A line that was not understood was shown; further ones are only counted.
+    unparsed_shown: bool,
+    status: StatusLine,
+    terminal: TerminalUser,
     keys_go_to: fn() -> KeysGoTo,
     /// The title of the terminal is ours.
     titled: bool,
 }
 
-/// Whose the terminal is that a view is on.
+/// Who uses the terminal that the view is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum TerminalUser {
     View,
     /// The view's, until an agent's own program gets it.
     Both,
@@ -67,13 +65,11 @@ impl<W: Write> LineView<W> {
         Self {
             output: Output::new(out, appearance),
             message: None,
-            gathered: Gathered::default(),
+            model: Model::new(),
             started: None,
-            unparsed_told: false,
-            own_display: false,
-            run: String::new(),
-            status: Status::new(),
-            terminal: Owner::View,
+            unparsed_shown: false,
+            status: StatusLine::new(),
+            terminal: TerminalUser::View,
             keys_go_to: || KeysGoTo::Elsewhere,
             titled: false,
         }
@@ -89,7 +85,7 @@ impl<W: Write> LineView<W> {
     /// For a terminal that agents get for themselves now and then: meanwhile nothing is shown.
     #[must_use]
     pub(crate) fn beside_the_agent(mut self) -> Self {
-        self.terminal = Owner::Both;
+        self.terminal = TerminalUser::Both;
         self
     }
 
@@ -113,17 +109,17 @@ impl<W: Write> LineView<W> {
     /// One line for a tool, as far as it has come.
     fn show_call(&mut self, id: &str) -> io::Result<()> {
         let (glyphs, room) = (self.output.appearance.glyphs, self.output.room());
-        let Some((line, ink)) = self.gathered.calls.find(id).map(|call| action(call, 0, &glyphs, room)) else {
+        let Some((line, ink)) = self.model.iteration.calls.find(id).map(|call| action(call, 0, &glyphs, room)) else {
             return Ok(());
         };
         if self.is_quiet() { Ok(()) } else { self.output.row(self.head(Tag::Tool), &line, ink) }
     }
 
-    /// What a tool changed and printed, when somebody wants to see it, or should.
+    /// What a tool changed and printed, when someone wants to see it, or should.
     fn show_output(&mut self, id: &str) -> io::Result<()> {
         let asked = self.output.appearance.detail.shows(Channel::Tools);
-        let Some(call) = self.gathered.calls.find(id) else { return Ok(()) };
-        let failed = call.status == Some(ToolStatus::Fail);
+        let Some(call) = self.model.iteration.calls.find(id) else { return Ok(()) };
+        let failed = call.status == Some(Status::Fail);
         if self.is_quiet() || !(asked || failed) {
             return Ok(());
         }
@@ -142,9 +138,7 @@ impl<W: Write> LineView<W> {
             );
             self.output.row(self.below(), &note, Ink::Dim)?;
         }
-        last.iter().try_for_each(|line| self.under_tool(line, &mut diff))?;
-        self.gathered.calls.forget_output(id);
-        Ok(())
+        last.iter().try_for_each(|line| self.under_tool(line, &mut diff))
     }
 
     fn under_tool(&mut self, line: &str, diff: &mut Diff) -> io::Result<()> {
@@ -155,7 +149,7 @@ impl<W: Write> LineView<W> {
         self.output.styled(self.below(), &styled.hanging(4))
     }
 
-    /// What stands before lines that belong to the one above.
+    /// What is before lines that belong to the one above.
     const fn below(&self) -> Head {
         Head { tag: "", ..self.head(Tag::Tool) }
     }
@@ -169,13 +163,10 @@ impl<W: Write> LineView<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::Text { tag, text, delta, parent } => {
-                if *tag == Tag::Think && parent.is_none() {
-                    self.gathered.think(text, *delta);
-                }
                 let from = match parent {
                     Some(_) => Speaker::SubAgent,
                     // Standard error beside the agent's own display.
-                    None if self.own_display => Speaker::Display,
+                    None if self.model.iteration.own_display => Speaker::Display,
                     None => Speaker::Agent,
                 };
                 self.text(Voice { tag: *tag, from }, text, *delta)
@@ -183,15 +174,10 @@ impl<W: Write> LineView<W> {
             Event::ToolStart { tool, .. } => {
                 self.end_message()?;
                 self.show_started()?;
-                self.gathered.calls.start(&tool.id, &tool.name, tool.input.as_ref());
                 // On a terminal it is among the lines that change.
                 if self.output.appearance.motion == Motion::Append {
                     self.started = Some(tool.id.clone());
                 }
-                Ok(())
-            }
-            Event::ToolOutput { tool, text, delta, .. } => {
-                self.gathered.calls.output(&tool.id, text, *delta);
                 Ok(())
             }
             Event::ToolEnd { tool, .. } => {
@@ -199,17 +185,10 @@ impl<W: Write> LineView<W> {
                 if self.started.as_ref().is_some_and(|id| *id == tool.id) {
                     self.started = None;
                 }
-                if self.gathered.calls.end(&tool.id, tool.status, tool.duration_ms).is_none() {
-                    return Ok(());
-                }
                 self.show_call(&tool.id)?;
                 self.show_output(&tool.id)
             }
-            Event::Usage { usage } => {
-                self.gathered.usage = true;
-                self.status.used(usage);
-                Ok(())
-            }
+            Event::ToolOutput { .. } | Event::Usage { .. } => Ok(()),
             Event::Meta { meta } => self.meta(meta),
         }
     }
@@ -217,12 +196,8 @@ impl<W: Write> LineView<W> {
     fn meta(&mut self, meta: &Meta) -> io::Result<()> {
         let Some(known) = meta.known() else { return Ok(()) };
         let (text, ink) = match known {
-            Known::Todo { items } => {
-                self.gathered.todo = items;
-                return Ok(());
-            }
-            Known::Files { .. } => return Ok(()),
-            Known::Unparsed { .. } if std::mem::replace(&mut self.unparsed_told, true) => return Ok(()),
+            Known::Todo { .. } | Known::Files { .. } => return Ok(()),
+            Known::Unparsed { .. } if std::mem::replace(&mut self.unparsed_shown, true) => return Ok(()),
             Known::Unparsed { reason, .. } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
                 (format!("a line was not understood{reason}; further ones are only counted"), Ink::Warn)
@@ -237,41 +212,28 @@ impl<W: Write> LineView<W> {
         self.system(&text, ink)
     }
 
-    /// An event whose text another display shows: only what it adds up to is taken, and what went wrong is told.
-    fn count(&mut self, event: &Event) -> io::Result<()> {
-        match event {
-            Event::Text { tag: Tag::Think, text, delta, parent: None } => self.gathered.think(text, *delta),
-            Event::Text { .. } => {}
-            Event::ToolStart { tool, .. } => self.gathered.calls.start(&tool.id, &tool.name, tool.input.as_ref()),
-            Event::ToolOutput { tool, text, delta, .. } => self.gathered.calls.output(&tool.id, text, *delta),
-            Event::ToolEnd { tool, .. } => {
-                self.gathered.calls.end(&tool.id, tool.status, tool.duration_ms);
-            }
-            Event::Usage { usage } => {
-                self.gathered.usage = true;
-                self.status.used(usage);
-            }
-            Event::Meta { meta } => match meta.known() {
-                Some(Known::Unparsed { .. } | Known::Dialect { .. } | Known::ParseError { .. }) => {}
-                _ => return self.meta(meta),
-            },
+    /// An event whose text another display shows: only what went wrong is said.
+    fn beside_own_display(&mut self, event: &Event) -> io::Result<()> {
+        let Event::Meta { meta } = event else { return Ok(()) };
+        match meta.known() {
+            Some(Known::Unparsed { .. } | Known::Dialect { .. } | Known::ParseError { .. }) => Ok(()),
+            _ => self.meta(meta),
         }
-        Ok(())
     }
 
     /// The lines that change: tools that run, and what is under way.
     fn live(&self) -> Vec<String> {
         let glyphs = &self.output.appearance.glyphs;
         let mut lines = Vec::new();
-        if !self.own_display && !self.is_quiet() {
-            let running: Vec<_> = self.gathered.calls.running().collect();
+        if !self.model.iteration.own_display && !self.is_quiet() {
+            let running: Vec<_> = self.model.iteration.calls.running().collect();
             let newest = &running[running.len().saturating_sub(RUNNING_TOOLS)..];
             let (tag, room) = (Tag::Tool.name(), self.output.live_room());
             lines.extend(
                 newest.iter().map(|call| format!("{tag:>7} {} {}", glyphs.gutter, action(call, 0, glyphs, room).0)),
             );
         }
-        lines.extend(self.status.line(&glyphs.between(), self.keys_go_to).map(|line| harmless(&line)));
+        lines.extend(self.status.line(&self.model, &glyphs.between(), self.keys_go_to).map(|line| harmless(&line)));
         lines
     }
 }
@@ -279,14 +241,17 @@ impl<W: Write> LineView<W> {
 impl<W: Write + Send> View for LineView<W> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
         self.status.heard();
-        if self.terminal == Owner::Agent {
+        self.model.apply(record);
+        if self.terminal == TerminalUser::Agent {
             match &record.body {
-                Body::Loop(Fact::IterationEnd { .. } | Fact::RunEnd { .. }) => self.terminal = Owner::Both,
+                Body::Loop(Fact::IterationEnd { .. } | Fact::RunEnd { .. }) => self.terminal = TerminalUser::Both,
                 _ => return Ok(()),
             }
         }
         match &record.body {
-            Body::Agent { event, from: Stream::Stdout, .. } if self.own_display => self.count(event),
+            Body::Agent { event, from: Stream::Stdout, .. } if self.model.iteration.own_display => {
+                self.beside_own_display(event)
+            }
             Body::Agent { event, .. } => self.event(event),
             Body::Loop(fact) => self.fact(fact, record.at),
             Body::Unknown { kind, .. } => {
@@ -297,14 +262,16 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn tick(&mut self) -> io::Result<()> {
-        if self.terminal == Owner::Agent {
+        if self.terminal == TerminalUser::Agent {
             return Ok(());
         }
         self.hurry()?;
         self.show_started()?;
         if self.output.appearance.motion == Motion::Append {
             let between = self.output.appearance.glyphs.between();
-            if let Some(line) = self.status.heartbeat(&between).filter(|_| !self.output.appearance.detail.is_quiet()) {
+            if let Some(line) =
+                self.status.heartbeat(&self.model, &between).filter(|_| !self.output.appearance.detail.is_quiet())
+            {
                 self.system(&line, Ink::Dim)?;
             }
         }
@@ -313,7 +280,7 @@ impl<W: Write + Send> View for LineView<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let live = if self.terminal == Owner::Agent { Vec::new() } else { self.live() };
+        let live = if self.terminal == TerminalUser::Agent { Vec::new() } else { self.live() };
         self.output.draw(&live)?;
         self.output.flush()
     }

@@ -1,5 +1,5 @@
 //! The agent's Markdown as lines for a terminal, while it streams: each line is taken once, and never changed after it
-//! was given out. Only a table is held, until it is over or somebody wants to see it.
+//! was given out. Only a table is held, until it is over or someone wants to see it.
 //!
 //! What is not understood stays as it was written: no word of an agent may get lost here.
 
@@ -117,7 +117,7 @@ impl Markdown {
         out.push(self.block(&line, columns));
     }
 
-    /// Gives what is held, because somebody waits; more of the same may come.
+    /// Gives what is held, because someone waits; more of the same may come.
     pub(crate) fn pause(&mut self, columns: usize, out: &mut Vec<Styled>) {
         match &mut self.state {
             BlockState::Table(table) => table.give(columns, &self.glyphs, out),

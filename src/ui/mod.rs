@@ -3,13 +3,13 @@
 
 mod appearance;
 mod callouts;
-mod change;
 mod diff;
 pub(crate) mod figures;
 pub(crate) mod history;
 mod json;
 mod line;
 mod markdown;
+mod model;
 pub(crate) mod out;
 mod page;
 mod show;
@@ -18,7 +18,6 @@ mod style;
 mod styled;
 pub(crate) mod table;
 mod text;
-mod tools;
 pub mod tui;
 mod words;
 
@@ -30,13 +29,15 @@ pub use appearance::Motion;
 pub(crate) use appearance::{Alert, Channel, Detail, KeysGoTo, Letters, Place, Volume};
 pub(crate) use json::{JsonView, pretty};
 pub use line::LineView;
+pub(crate) use model::RunState;
 pub(crate) use page::{Differences, PageView};
 pub(crate) use show::show;
 pub use spans::SpanView;
 pub use style::Glyphs;
 pub use style::Palette;
-pub(crate) use text::cut;
+
 pub use text::{harmless, wrap};
+pub(crate) use words::state_key;
 
 use crate::journal::Record;
 

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 
-use super::history::{Told, local};
-use super::style::Ink;
+use super::history::{RunDetails, local};
+use super::style::{Glyphs, Ink};
 use super::text::{cut, harmless};
 use super::words::{self, Phrase};
 use super::{View, figures};
 use crate::event::{Event, Known, Status, Tag};
-use crate::journal::{Body, Fact, Receipt, Record};
+use crate::journal::{Body, Fact, IterationOutcome, Receipt, Record};
 
 /// Nothing may be loaded and nothing may run, whatever is in the page.
 const HEAD: &str = r#"<!doctype html>
@@ -46,29 +46,31 @@ pub(crate) struct PageView<W: Write> {
     differences: Differences,
     /// The text that is being said.
     open: Option<Tag>,
+    /// How many tries of iterations came so far: the timeline links to each.
+    tries: usize,
 }
 
 impl<W: Write> PageView<W> {
     /// Writes what comes before the records.
-    pub(crate) fn new(mut out: W, told: &Told, differences: Differences) -> io::Result<Self> {
-        let Told { summary, standing, words } = told;
+    pub(crate) fn new(mut out: W, run: &RunDetails, differences: Differences) -> io::Result<Self> {
+        let RunDetails { summary, state, words: prompt } = run;
         let title = format!("ralph run {}", summary.run);
         write!(
             out,
             "{HEAD}<title>{}</title></head><body>\n<h1>{} · <span class=\"{}\">{}</span></h1>\n",
             text(&title),
             text(&title),
-            class(standing.ink()),
-            standing.name()
+            class(words::state(*state).1),
+            words::state(*state).0
         )?;
         let mut facts = vec![
             ("started", local(summary.started)),
             ("agent", summary.agent.clone()),
-            ("prompt", format!("{} ({})", cut(words, 300), summary.prompt)),
+            ("prompt", format!("{} ({})", cut(prompt, 300), summary.prompt)),
             ("command", summary.command.join(" ")),
             ("directory", summary.workspace.clone()),
             ("iterations", summary.count().to_string()),
-            ("time", figures::duration(told.duration_ms())),
+            ("time", figures::duration(run.duration_ms())),
         ];
         let usage = figures::usage(&summary.usage()).join(" · ");
         if !usage.is_empty() {
@@ -80,12 +82,13 @@ impl<W: Write> PageView<W> {
             writeln!(out, "<dt>{name}</dt><dd>{}</dd>", text(&value))?;
         }
         writeln!(out, "</dl>\n<h2>Timeline</h2>\n<div class=\"timeline\">")?;
-        let longest = summary.receipts().map(|receipt| receipt.duration_ms).max().unwrap_or(1).max(1);
-        for (index, played) in summary.iterations.iter().enumerate() {
-            let (class, share, time) = match &played.receipt {
-                Some(receipt) => {
-                    let share = (receipt.duration_ms * 100 / longest).max(1);
-                    (if receipt.failed() { "bad" } else { "" }, share, figures::duration(receipt.duration_ms))
+        let longest = summary.ended().map(|ended| ended.duration_ms).max().unwrap_or(1).max(1);
+        for (index, tried) in summary.iterations.iter().enumerate() {
+            let (class, share, time) = match &tried.ended {
+                Some(ended) => {
+                    let share = (ended.duration_ms * 100 / longest).max(1);
+                    let is_bad = ended.outcome == IterationOutcome::Failed;
+                    (if is_bad { "bad" } else { "" }, share, figures::duration(ended.duration_ms))
                 }
                 None => ("warn", 1, "not finished".to_owned()),
             };
@@ -93,11 +96,11 @@ impl<W: Write> PageView<W> {
                 out,
                 "<a href=\"#i{}\">{}</a><div class=\"bar {class}\" style=\"width:{share}%\"></div><span>{time}</span>",
                 index + 1,
-                played.iteration
+                tried.iteration
             )?;
         }
         writeln!(out, "</div>")?;
-        Ok(Self { out, differences, open: None })
+        Ok(Self { out, differences, open: None, tries: 0 })
     }
 
     /// Writes what comes after the records.
@@ -151,13 +154,10 @@ impl<W: Write> PageView<W> {
                 self.folded(&format!("output, {lines}"), text)
             }
             Event::ToolEnd { tool, .. } => {
-                let (class, mark) = match tool.status {
-                    Status::Ok => ("good", "✓"),
-                    Status::Fail => ("bad", "✗ failed"),
-                    Status::Unknown => ("warn", "?"),
-                };
+                let (mark, ink) = words::tool_mark(Some(tool.status), &Glyphs::UNICODE);
+                let failed = if tool.status == Status::Fail { " failed" } else { "" };
                 let time = tool.duration_ms.map_or_else(String::new, |time| format!(" {}", figures::duration(time)));
-                self.row("", class, &format!("{mark}{time}"))
+                self.row("", class(ink), &format!("{mark}{failed}{time}"))
             }
             Event::Usage { .. } => Ok(()),
             Event::Meta { meta } => match meta.known() {
@@ -172,8 +172,10 @@ impl<W: Write> PageView<W> {
     fn fact(&mut self, fact: &Fact, at: Timestamp) -> io::Result<()> {
         self.close()?;
         match fact {
-            Fact::IterationStart { iteration, of, .. } => {
-                writeln!(self.out, "<h2 id=\"i{iteration}\">Iteration {iteration} of {of}</h2>")
+            Fact::IterationStart { iteration, of, hat, .. } => {
+                let title = words::iteration_title(*iteration, *of, hat, " · ").replacen('i', "I", 1);
+                self.tries += 1;
+                writeln!(self.out, "<h2 id=\"i{}\">{}</h2>", self.tries, text(&title))
             }
             Fact::Verification { checks, .. } => checks.iter().try_for_each(|check| {
                 let class = if check.passed { "good" } else { "bad" };
@@ -197,8 +199,7 @@ impl<W: Write> PageView<W> {
         if receipt.files.is_empty() {
             return Ok(());
         }
-        let title =
-            format!("{} changed", figures::plural(receipt.files.len() as u64 + u64::from(receipt.more_files), "file"));
+        let title = words::files_changed(receipt);
         match (self.differences)(receipt) {
             Some(difference) => self.difference(&title, &difference),
             None => self.folded(&title, &receipt.files.join("\n")),
@@ -275,6 +276,33 @@ fn text(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Summary;
+    use crate::ui::RunState;
+
+    #[test]
+    fn every_try_in_the_timeline_links_to_its_heading() {
+        let tries = [1, 2, 2, 3];
+        let mut summary = Summary::default();
+        let records = tries.map(|iteration| {
+            let start = Fact::iteration_start(iteration, 9);
+            Record { seq: 0, at: Timestamp::UNIX_EPOCH, body: Body::Loop(start) }
+        });
+        for record in &records {
+            summary.see(record, 0, 0);
+        }
+        let run = RunDetails { state: RunState::of(&summary, false), summary, words: String::new() };
+        let mut page = Vec::new();
+        let mut view = PageView::new(&mut page, &run, Box::new(|_| None)).unwrap();
+        for record in &records {
+            view.record(record).unwrap();
+        }
+        view.finish().unwrap();
+        let page = String::from_utf8(page).unwrap();
+        for number in 1..=tries.len() {
+            assert_eq!(page.matches(&format!("href=\"#i{number}\"")).count(), 1, "{page}");
+            assert_eq!(page.matches(&format!("id=\"i{number}\"")).count(), 1, "{page}");
+        }
+    }
 
     #[test]
     fn an_agent_cannot_write_markup() {

@@ -9,62 +9,34 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::View;
+use super::model::{Call, Model};
 use crate::event::{Event, Status};
 use crate::journal::{Body, Fact, Outcome, Receipt, Record};
 
 /// Gathers spans, and writes them at the end.
 pub struct SpanView<W> {
     out: W,
-    run: String,
-    version: String,
-    started: Option<Timestamp>,
-    newest: Option<Timestamp>,
-    agent: String,
-    /// The run's own span, once it is over.
-    ended: Option<Outcome>,
-    iteration: Option<OpenIteration>,
-    tools: Vec<Tool>,
+    model: Model,
+    /// The number and the time of the record that started the open iteration.
+    open: Option<(u64, Timestamp)>,
     spans: Vec<Value>,
 }
 
-struct OpenIteration {
-    id: u64,
-    number: u32,
-    started: Timestamp,
-}
-
-struct Tool {
-    id: String,
-    name: String,
-    started: Timestamp,
-    number: u64,
-}
-
 impl<W: Write> SpanView<W> {
-    pub(crate) const fn new(out: W) -> Self {
-        Self {
-            out,
-            run: String::new(),
-            version: String::new(),
-            started: None,
-            newest: None,
-            agent: String::new(),
-            ended: None,
-            iteration: None,
-            tools: Vec::new(),
-            spans: Vec::new(),
-        }
+    pub(crate) fn new(out: W) -> Self {
+        Self { out, model: Model::new(), open: None, spans: Vec::new() }
     }
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.close_iteration(None);
-        let (Some(started), Some(newest)) = (self.started, self.newest) else { return Ok(()) };
+        let run = &self.model.run;
+        let (Some(started), Some(newest)) = (run.started, self.model.newest) else { return Ok(()) };
         let mut attributes = vec![
             attribute("gen_ai.operation.name", "invoke_workflow"),
             attribute("gen_ai.workflow.name", "ralph"),
-            attribute("gen_ai.conversation.id", self.run.as_str()),
+            attribute("gen_ai.conversation.id", run.run.as_str()),
         ];
-        let failed = self.ended.filter(|outcome| *outcome != Outcome::Complete);
+        let failed = run.end.as_ref().map(|end| end.outcome).filter(|outcome| *outcome != Outcome::Complete);
         if let Some(outcome) = failed {
             let name = serde_json::to_value(outcome).unwrap_or_default();
             attributes.push(attribute("error.type", name));
@@ -72,12 +44,13 @@ impl<W: Write> SpanView<W> {
         let root = Span { number: 0, parent: None, name: "invoke_workflow ralph", started, ended: newest, attributes };
         let root = self.write(&root, failed.is_some());
         self.spans.insert(0, root);
+        let version = &self.model.run.ralph;
         let document = json!({"resourceSpans": [{
             "resource": {"attributes": [
                 attribute("service.name", "ralph"),
-                attribute("service.version", self.version.as_str()),
+                attribute("service.version", version.as_str()),
             ]},
-            "scopeSpans": [{"scope": {"name": "ralph", "version": self.version}, "spans": self.spans}],
+            "scopeSpans": [{"scope": {"name": "ralph", "version": version}, "spans": self.spans}],
         }]});
         self.out.write_all(super::pretty(&document).as_bytes())?;
         self.out.flush()
@@ -85,9 +58,10 @@ impl<W: Write> SpanView<W> {
 
     /// A span as OTLP has it. Its ids come from the run's id: exported twice, it is the same span.
     fn write(&self, span: &Span<'_>, failed: bool) -> Value {
-        let id = |number: u64| format!("{:016x}", hash(&format!("{} {number}", self.run)));
+        let run = &self.model.run.run;
+        let id = |number: u64| format!("{:016x}", hash(&format!("{run} {number}")));
         let mut written = json!({
-            "traceId": format!("{:016x}{:016x}", hash(&self.run), hash(&format!("{} trace", self.run))),
+            "traceId": format!("{:016x}{:016x}", hash(run), hash(&format!("{run} trace"))),
             "spanId": id(span.number),
             "name": span.name,
             "kind": 1,
@@ -103,14 +77,17 @@ impl<W: Write> SpanView<W> {
     }
 
     fn close_iteration(&mut self, receipt: Option<&Receipt>) {
-        let Some(OpenIteration { id, number, started }) = self.iteration.take() else { return };
-        let ended = self.newest.unwrap_or(started);
-        for tool in std::mem::take(&mut self.tools) {
-            self.tool(id, &tool, ended, Status::Unknown);
+        let Some((id, started)) = self.open.take() else { return };
+        let ended = self.model.newest.unwrap_or(started);
+        let open = self.model.iteration.calls.kept().iter().filter(|call| call.cut_off || call.status.is_none());
+        for call in open.cloned().collect::<Vec<_>>() {
+            self.tool(id, &call, ended, Status::Unknown);
         }
+        let agent = &self.model.run.agent;
+        let number = self.model.run.iterations.last().map_or(0, |tried| tried.iteration);
         let mut attributes = vec![
             attribute("gen_ai.operation.name", "invoke_agent"),
-            attribute("gen_ai.agent.name", self.agent.as_str()),
+            attribute("gen_ai.agent.name", agent.as_str()),
             attribute("ralph.iteration", u64::from(number)),
         ];
         if let Some(receipt) = receipt {
@@ -121,25 +98,25 @@ impl<W: Write> SpanView<W> {
                 ("gen_ai.usage.input_tokens", usage.prompt_tokens.map(Value::from)),
                 ("gen_ai.usage.output_tokens", usage.completion_tokens.map(Value::from)),
                 ("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens.map(Value::from)),
-                ("ralph.cost_usd", receipt.cost.map(|cost| cost.usd).or(usage.cost_usd).map(Value::from)),
+                ("ralph.cost_usd", receipt.cost_usd().map(Value::from)),
                 ("error.type", receipt.class.map(|class| class.name().into())),
             ];
             attributes.extend(known.into_iter().filter_map(|(key, value)| value.map(|value| attribute(key, value))));
         }
-        let name = format!("invoke_agent {}", self.agent);
+        let name = format!("invoke_agent {agent}");
         let span = Span { number: id, parent: Some(0), name: &name, started, ended, attributes };
         let span = self.write(&span, receipt.is_none_or(|receipt| !receipt.success()));
         self.spans.push(span);
     }
 
-    fn tool(&mut self, parent: u64, tool: &Tool, ended: Timestamp, status: Status) {
+    fn tool(&mut self, parent: u64, tool: &Call, ended: Timestamp, status: Status) {
         let attributes = vec![
             attribute("gen_ai.operation.name", "execute_tool"),
             attribute("gen_ai.tool.name", tool.name.as_str()),
             attribute("gen_ai.tool.call.id", tool.id.as_str()),
         ];
         let name = format!("execute_tool {}", tool.name);
-        let number = tool.number;
+        let number = tool.seq;
         let span = Span { number, parent: Some(parent), name: &name, started: tool.started, ended, attributes };
         let span = self.write(&span, status == Status::Fail);
         self.spans.push(span);
@@ -157,32 +134,24 @@ struct Span<'a> {
 
 impl<W: Write + Send> View for SpanView<W> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
-        self.newest = Some(record.at);
-        match &record.body {
-            Body::Loop(Fact::RunStart { run, ralph, agent, .. }) if self.started.is_none() => {
-                self.started = Some(record.at);
-                self.run.clone_from(run);
-                self.version.clone_from(ralph);
-                self.agent.clone_from(agent);
-            }
-            Body::Loop(Fact::IterationStart { iteration, .. }) => {
-                self.close_iteration(None);
-                self.iteration = Some(OpenIteration { id: record.seq, number: *iteration, started: record.at });
-            }
-            Body::Loop(Fact::IterationEnd { receipt }) => self.close_iteration(Some(receipt)),
-            Body::Loop(Fact::RunEnd { outcome, .. }) => self.ended = Some(*outcome),
-            Body::Agent { event: Event::ToolStart { tool, .. }, .. } => {
-                let (id, name) = (tool.id.clone(), tool.name.clone());
-                self.tools.push(Tool { id, name, started: record.at, number: record.seq });
-            }
+        let call = match &record.body {
             Body::Agent { event: Event::ToolEnd { tool, .. }, .. } => {
-                if let (Some(at), Some(open)) = (self.tools.iter().position(|open| open.id == tool.id), &self.iteration)
-                {
-                    let (parent, begun) = (open.id, self.tools.remove(at));
-                    self.tool(parent, &begun, record.at, tool.status);
-                }
+                let call = self.model.iteration.calls.find(&tool.id).filter(|call| call.status.is_none());
+                call.cloned().map(|call| (call, tool.status))
             }
-            _ => {}
+            Body::Loop(Fact::IterationStart { .. }) => {
+                self.close_iteration(None);
+                self.open = Some((record.seq, record.at));
+                None
+            }
+            _ => None,
+        };
+        self.model.apply(record);
+        if let Body::Loop(Fact::IterationEnd { receipt }) = &record.body {
+            self.close_iteration(Some(receipt));
+        }
+        if let (Some((call, status)), Some((parent, _))) = (call, self.open) {
+            self.tool(parent, &call, record.at, status);
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub enum Ink {
     Strong,
     Good,
     Bad,
-    /// Somebody should look.
+    /// Someone should look.
     Warn,
     Agent,
     Tool,
@@ -110,10 +110,57 @@ pub struct Glyphs {
     pub code: &'static str,
     /// Something is left out.
     pub more: &'static str,
+    /// Signs of the full screen.
+    pub screen: &'static Signs,
+}
+
+/// Signs that only the full screen has.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
+    /// Something that can be opened.
+    pub folded: &'static str,
+    /// Something that can be closed.
+    pub open: &'static str,
+    /// Between columns.
+    pub column: &'static str,
+    /// An agent or a tool runs.
+    pub running: &'static str,
+    /// Everything is done, as the agent says.
+    pub complete: &'static str,
+    /// It is not, as a check says.
+    pub rejected: &'static str,
+    /// Bars from empty to full.
+    pub bars: [&'static str; 9],
+    /// Where the window is, on the edge of what is scrolled.
+    pub thumb: &'static str,
+}
+
+impl Signs {
+    const UNICODE: Self = Self {
+        folded: "▸",
+        open: "▾",
+        column: "│",
+        running: "●",
+        complete: "★",
+        rejected: "!",
+        bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
+        thumb: "┃",
+    };
+
+    const ASCII: Self = Self {
+        folded: "+",
+        open: "-",
+        column: "|",
+        running: ">",
+        complete: "*",
+        rejected: "!",
+        bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
+        thumb: "#",
+    };
 }
 
 impl Glyphs {
-    /// What stands between two facts.
+    /// What is between two facts.
     pub(crate) fn between(&self) -> String {
         if self.dot == "," { ", ".to_owned() } else { format!(" {} ", self.dot) }
     }
@@ -132,6 +179,7 @@ impl Glyphs {
         quote: "▎",
         code: "▏",
         more: "…",
+        screen: &Signs::UNICODE,
     };
 
     /// For everything else.
@@ -148,9 +196,10 @@ impl Glyphs {
         quote: ">",
         code: "|",
         more: "...",
+        screen: &Signs::ASCII,
     };
 
-    /// For inputs: words instead of signs.
+    /// For screen readers: words instead of signs.
     pub(crate) const WORDS: Self = Self {
         gutter: ":",
         callout: ":",
@@ -164,5 +213,6 @@ impl Glyphs {
         quote: ">",
         code: "",
         more: "...",
+        screen: &Signs::ASCII,
     };
 }

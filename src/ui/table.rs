@@ -2,7 +2,7 @@
 
 use super::text::width;
 
-/// Where a column's text stands.
+/// Where a column's text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use super::figures;
 use super::history::clock;
-use super::style::Ink;
+use super::model::{IterationState, RunState};
+use super::style::{Glyphs, Ink};
 use super::text::harmless;
-use crate::event::{Known, denied};
+use crate::event::{Known, Status, TodoStatus, denied};
 use crate::journal::{CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
 
@@ -33,6 +34,81 @@ pub(crate) const fn outcome(outcome: Outcome) -> (&'static str, Ink) {
     }
 }
 
+/// What a run does, or how it ended.
+pub(crate) const fn state(state: RunState) -> (&'static str, Ink) {
+    match state {
+        RunState::Running => ("running", Ink::Agent),
+        RunState::Pausing => ("pausing", Ink::Agent),
+        RunState::Waiting { .. } => ("waiting", Ink::Warn),
+        RunState::Paused => ("paused", Ink::Warn),
+        RunState::Unfinished => ("unfinished", Ink::Warn),
+        RunState::Ended(how) => outcome(how),
+    }
+}
+
+/// The same for programs.
+pub(crate) fn state_key(now: RunState) -> String {
+    state(now).0.replace([' ', '-'], "_")
+}
+
+/// The same, with the time that is left of a wait.
+pub(crate) fn state_at(now_state: RunState, now: Timestamp) -> String {
+    match now_state {
+        RunState::Waiting { until } => format!("waiting {}", left(until, now)),
+        other => state(other).0.to_owned(),
+    }
+}
+
+/// How long it is until then, in whole seconds.
+pub(crate) fn left(until: Timestamp, now: Timestamp) -> String {
+    let left = (until.as_millisecond() - now.as_millisecond()).max(0) / 1000 * 1000;
+    figures::duration(u64::try_from(left).unwrap_or(0))
+}
+
+/// What the sign of an iteration means.
+pub(crate) const fn iteration_state(state: IterationState) -> &'static str {
+    match state {
+        IterationState::Running => "running",
+        IterationState::Ok => "went well; there is more to do",
+        IterationState::Complete => "the agent said that everything is done",
+        IterationState::Unclear => {
+            "look at it: almost said that it is done, asked something, was interrupted, or never ended"
+        }
+        IterationState::Failed => "failed",
+        IterationState::Rejected => "said that everything is done, but a check rejected it",
+    }
+}
+
+/// The mark of a tool call; without a status it is running.
+pub(crate) const fn tool_mark(status: Option<Status>, glyphs: &Glyphs) -> (&'static str, Ink) {
+    match status {
+        Some(Status::Ok) => (glyphs.ok, Ink::Good),
+        Some(Status::Fail) => (glyphs.fail, Ink::Bad),
+        Some(Status::Unknown) => (glyphs.unknown, Ink::Warn),
+        None => (glyphs.start, Ink::None),
+    }
+}
+
+/// The mark of an item of a plan.
+pub(crate) const fn plan_mark(status: TodoStatus, glyphs: &Glyphs) -> (&'static str, Ink) {
+    match status {
+        TodoStatus::Done => (glyphs.ok, Ink::Good),
+        TodoStatus::InProgress => (glyphs.start, Ink::Strong),
+        TodoStatus::Cancelled => (glyphs.fail, Ink::Dim),
+        TodoStatus::Pending => (glyphs.dot, Ink::None),
+    }
+}
+
+/// The mark of a check.
+pub(crate) const fn check_mark(passed: bool, glyphs: &Glyphs) -> (&'static str, Ink) {
+    if passed { (glyphs.ok, Ink::Good) } else { (glyphs.fail, Ink::Bad) }
+}
+
+/// The hats that received an event.
+pub(crate) fn receivers(hats: &[String]) -> (String, Ink) {
+    if hats.is_empty() { ("no hat".to_owned(), Ink::Warn) } else { (hats.join(", "), Ink::Agent) }
+}
+
 /// What a person can do after a run.
 pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static str> {
     match outcome {
@@ -43,6 +119,32 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
             Some("resume: `ralph resume`")
         }
     }
+}
+
+/// The heading of an iteration, with its hat or agent behind it.
+pub(crate) fn iteration_title<'a>(
+    number: u32,
+    of: u32,
+    more: impl IntoIterator<Item = &'a String>,
+    dot: &str,
+) -> String {
+    more.into_iter()
+        .fold(format!("iteration {number} of {of}"), |title, more| format!("{title}{dot}{}", harmless(more)))
+}
+
+/// How a run begins: the agent and its limits, its command, its prompt.
+pub(crate) fn run_start(fact: &Fact, dot: &str) -> Vec<String> {
+    let Fact::RunStart { agent, command, transcript, prompt, max_iterations, max_seconds, .. } = fact else {
+        return Vec::new();
+    };
+    let time = max_seconds.map(|seconds| format!(", {}", figures::duration(seconds.saturating_mul(1000))));
+    let limits = format!("{}{}", figures::plural(u64::from(*max_iterations), "iteration"), time.unwrap_or_default());
+    let words = command.iter().map(|word| shlex::try_quote(word).unwrap_or_else(|_| word.into()));
+    vec![
+        format!("agent {agent}{dot}transcript {transcript}{dot}at most {limits}"),
+        format!("command: {}", words.collect::<Vec<_>>().join(" ")),
+        format!("prompt: {prompt}"),
+    ]
 }
 
 /// How an iteration ended.
@@ -63,6 +165,10 @@ pub(crate) fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
     let mut parts = vec![ended, figures::duration(receipt.duration_ms)];
     parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
     (parts, ink)
+}
+
+pub(crate) fn files_changed(receipt: &Receipt) -> String {
+    format!("{} changed", figures::plural(receipt.file_count(), "file"))
 }
 
 /// Processes that an iteration left behind.
@@ -88,7 +194,7 @@ pub(crate) fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink
 
 /// A record that a newer ralph has written.
 pub(crate) fn unknown(kind: &str) -> String {
-    format!("a record `{kind}` of a newer ralph, which this one does not know")
+    format!("unknown record `{kind}`, written by a newer ralph")
 }
 
 /// What an agent says about itself, in words; `None` for what views show in another form, or not at all.
@@ -153,11 +259,8 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             ("VERIFY", ink, lines.collect::<Vec<_>>().join("\n"))
         }
         Fact::Published { event, by, heard_by, .. } => {
-            let (hearers, ink) = match heard_by.as_slice() {
-                [] => ("no hat".to_owned(), Ink::Warn),
-                hats => (hats.join(", "), Ink::Dim),
-            };
-            ("EVENT", ink, format!("event {} from {by}, received by {hearers}", event.topic))
+            let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };
+            ("EVENT", ink, format!("event {} from {by}, received by {}", event.topic, receivers(heard_by).0))
         }
         Fact::Control { order } => {
             let words = order.words().map_or_else(String::new, |words| format!(": {words}"));

@@ -66,7 +66,7 @@ fn the_mouse_selects_scrolls_and_opens() {
     screen.click(u16::try_from(before.chars().count()).unwrap() + 2, 2);
     screen.shows("tokens an iteration");
     screen.keys("m");
-    screen.shows("the mouse is the terminal's");
+    screen.shows("the mouse selects text");
     screen.keys("q");
     screen.ends();
 }

@@ -1,49 +1,122 @@
-//! The pictures in the README: a real screen of a real run, drawn from the cells of the terminal emulator.
+//! The pictures in the README: a real run of the demo agent, as it is shown, drawn from the cells of the terminal emulator.
 //!
-//! `RALPH_PICTURES=docs/images cargo test --test tui picture` makes them.
+//! Only what differs from run to run is set to fixed values: its id, its times, the commits' hashes.
 
 use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use super::pty::Screen;
-use super::support::Test;
+use super::support::{Test, run_directory};
 
 /// The size of a cell in points.
 const CELL: (f32, f32) = (8.4, 18.0);
 
+const ID: &str = "20261115-201500-demo";
+
 #[test]
 fn picture_of_the_full_screen() {
-    let Some(file) = picture("tui.svg") else { return };
-    let test = Test::new();
-    let mut command = test.tool();
-    command.args(["run", "--agent", "demo", "--tui"]);
-    let mut screen = Screen::start(command, 132, 34);
-    screen.until("complete", |text| text.lines().next().unwrap_or_default().contains("complete"));
+    let test = demo();
+    let mut screen = Screen::start(shown(&test, &["tui"]), 132, 34);
+    screen.shows("the run is over");
     screen.keys("[gt\r");
     screen.shows("command: sh test.sh");
-    std::fs::write(file, screen.seen(|seen| svg(seen.parser.screen(), 0))).unwrap();
+    is_committed("tui.svg", &settled(&screen, || 0));
     screen.keys("q");
     screen.ends();
 }
 
 #[test]
 fn picture_of_the_lines() {
-    let Some(file) = picture("run.svg") else { return };
-    let test = Test::new();
-    let mut command = test.tool();
-    command.args(["run", "--agent", "demo"]);
+    let test = demo();
     // As many rows as all three iterations need. The picture begins with the second: its test still fails.
-    let screen = Screen::start(command, 100, 90);
-    screen.shows("everything that happened");
-    let from = screen.row_of("iteration 2 of") - 1;
-    std::fs::write(file, screen.seen(|seen| svg(seen.parser.screen(), from))).unwrap();
+    let screen = Screen::start(shown(&test, &["logs"]), 100, 90);
+    screen.shows("ralph path");
+    is_committed("run.svg", &settled(&screen, || screen.row_of("iteration 2 of") - 1));
     screen.ends();
 }
 
-/// Where a picture goes, when pictures are wanted.
-fn picture(name: &str) -> Option<std::path::PathBuf> {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(std::env::var_os("RALPH_PICTURES")?);
-    std::fs::create_dir_all(&directory).unwrap();
-    Some(directory.join(name))
+/// Looks at the run in a terminal whose colours and clock are the same everywhere.
+fn shown(test: &Test, args: &[&str]) -> std::process::Command {
+    let mut command = test.tool();
+    command.args(args).envs([("TERM", "xterm-256color"), ("TZ", "UTC"), ("LANG", "C.UTF-8")]);
+    command
+}
+
+/// A run of the demo agent, with times and an id that never change.
+fn demo() -> Test {
+    let test = Test::new();
+    let dates = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"].map(|name| (name, "2026-11-15T20:15:00Z"));
+    let ran =
+        test.tool().args(["run", "--agent", "demo"]).env("RALPH_DEMO_PAUSE_MS", "0").envs(dates).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let run = run_directory(&test.workspace()).unwrap();
+    let start: jiff::Timestamp = "2026-11-15T20:15:00Z".parse().unwrap();
+    let mut journal = String::new();
+    for line in std::fs::read_to_string(run.join("journal.jsonl")).unwrap().lines() {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        let seq = record["seq"].as_u64().unwrap();
+        let at = start + Duration::from_millis(150 * seq);
+        record["at"] = format!("{at:.3}").into();
+        let milliseconds = match record["meta"]["kind"].as_str() {
+            Some("run_end") => 150 * seq,
+            Some("iteration_end") => 2100 + 170 * (seq % 9),
+            _ => 340 + 70 * (seq % 9),
+        };
+        fix(&mut record, milliseconds);
+        let _ = writeln!(journal, "{record}");
+    }
+    std::fs::write(run.join("journal.jsonl"), journal).unwrap();
+    let _ = std::fs::remove_file(run.join("summary.json"));
+    std::fs::rename(&run, run.with_file_name(ID)).unwrap();
+    test
+}
+
+/// Gives the run its fixed id, and every duration of a record the same value.
+fn fix(value: &mut Value, milliseconds: u64) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match name.as_str() {
+                    "duration_ms" => *value = milliseconds.into(),
+                    "run" => *value = ID.into(),
+                    _ => fix(value, milliseconds),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| fix(value, milliseconds)),
+        _ => {}
+    }
+}
+
+/// The screen, once it does not change any more.
+fn settled(screen: &Screen, from: impl Fn() -> u16) -> String {
+    let draw = || screen.seen(|seen| seen.parser.screen().clone());
+    let mut last = draw();
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = draw();
+        if now.contents_formatted() == last.contents_formatted() {
+            return svg(&now, from());
+        }
+        last = now;
+    }
+    panic!("the screen changes all the time:\n{}", screen.text());
+}
+
+#[track_caller]
+fn is_committed(name: &str, picture: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images").join(name);
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        return std::fs::write(path, picture).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = picture.lines().zip(committed.lines()).find(|(now, before)| now != before);
+    assert!(
+        picture == committed,
+        "docs/images/{name} has changed: UPDATE_GENERATED=1 cargo test --test tui picture\n{differs:?}"
+    );
 }
 
 /// The rows from one on, down to the last that has something.

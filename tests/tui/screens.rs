@@ -7,7 +7,7 @@ use crossterm::event::{Event as Came, KeyCode, KeyEvent};
 use jiff::Timestamp;
 use ralph::control::Order;
 use ralph::journal::Outcome;
-use ralph::ui::tui::{Actions, KEYS, Mark, Offscreen, Options, Owner, Signs};
+use ralph::ui::tui::{Actions, IterationState, KEYS, Offscreen, Options, Owner};
 use ralph::ui::{Glyphs, Palette};
 
 use super::capture::{Capture, all};
@@ -153,7 +153,7 @@ fn any_size_can_be_drawn() {
     }
     offscreen.resize(80, 24);
     assert!(offscreen.text().contains("needs a human"), "{}", offscreen.text());
-    assert!(offscreen.text().contains("it asks: Which colour?"), "{}", offscreen.text());
+    assert!(offscreen.text().contains("question: Which colour?"), "{}", offscreen.text());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn search_goes_through_the_whole_run_and_comes_back() {
     press(&mut offscreen, "N");
     seen(&offscreen, 3);
     press(&mut offscreen, "/nowhere at all\n");
-    assert!(offscreen.text().contains("`nowhere at all` is nowhere in this run"), "{}", offscreen.text());
+    assert!(offscreen.text().contains("`nowhere at all` not found in this run"), "{}", offscreen.text());
 }
 
 #[test]
@@ -220,8 +220,8 @@ fn the_documentation_lists_every_key_and_sign() {
     }
     documents("keys", &table);
     let mut table = String::from("| sign | with `--ascii` | what it means |\n|---|---|---|\n");
-    for mark in Mark::ALL {
-        let sign = |glyphs| mark.sign(glyphs, Signs::beside(glyphs)).0;
+    for mark in IterationState::ALL {
+        let sign = |glyphs: Glyphs| mark.sign(&glyphs).0;
         let _ = writeln!(table, "| {} | `{}` | {} |", sign(Glyphs::UNICODE), sign(Glyphs::ASCII), mark.means());
     }
     documents("signs", &table);

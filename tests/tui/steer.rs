@@ -127,7 +127,7 @@ fn a_question_is_answered_inside_and_the_run_goes_on() {
     let question = "Hm.\n<<<RALPHEX:QUESTION>>>\n{\"question\":\"Which colour?\"}\n<<<RALPHEX:END>>>";
     let test = Test::new().agent(Script::new().counting().iteration(says(question)).iteration(says(DONE)));
     let mut screen = start(&test);
-    screen.shows("it asks: Which colour?");
+    screen.shows("question: Which colour?");
     screen.keys("a");
     screen.shows("answer: ");
     screen.keys("the blue one\r");

@@ -130,11 +130,7 @@ fn pieces(text: &str) -> Vec<&str> {
     let mut rest = text;
     let mut pieces = Vec::new();
     while !rest.is_empty() {
-        let mut end = size.min(rest.len());
-        while !rest.is_char_boundary(end) {
-            end += 1;
-        }
-        let (piece, after) = rest.split_at(end);
+        let (piece, after) = rest.split_at(rest.ceil_char_boundary(size));
         pieces.push(piece);
         rest = after;
     }

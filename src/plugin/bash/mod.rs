@@ -311,9 +311,8 @@ impl Failed {
     pub(crate) fn error(&self, file: &Path) -> UserError {
         let said = self.complaints.replace('\0', "");
         let said = said.trim();
-        let end = (0..=said.len().min(LONGEST_COMPLAINT)).rev().find(|&at| said.is_char_boundary(at)).unwrap_or(0);
-        let said =
-            if said.is_empty() { "it said nothing on standard error".to_owned() } else { said[..end].to_owned() };
+        let said = &said[..said.floor_char_boundary(LONGEST_COMPLAINT)];
+        let said = if said.is_empty() { "it said nothing on standard error" } else { said };
         UserError::agent(format!("`{}`: {}: {said}", file.display(), self.what))
     }
 }

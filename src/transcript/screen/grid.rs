@@ -1,4 +1,9 @@
-//! The rows of a small terminal: what stands where, which of it is final, and what has left it.
+//! The rows of a small terminal: what is where, which of it is final, and what has left it.
+//!
+//! `vt100`, which shows the agent's screen to people (`ui/tui`), cannot take its place. It has no hook for the moves and
+//! erasures by which a line becomes final. Measured on 4 MB of frames and 11 MB of lines it takes 2.4 to 2.9 times as long,
+//! before any of that is added. And it drops U+FFFD, ignores CSI s and u, ESC D and E, and puts blank rows on top of a
+//! screen that becomes taller, which would come out as lines.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -9,22 +14,22 @@ use unicode_width::UnicodeWidthChar as _;
 const HALF: char = '\0';
 /// A line is handed on in parts of this size.
 const LONGEST_LINE: usize = 1024 * 1024;
-/// So many lines are known again when a program draws everything anew.
+/// So many lines are known again when a program draws everything again.
 const MOST_KNOWN: usize = 5000;
 const TAB: usize = 8;
 
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct GridRow {
     cells: Vec<char>,
     /// Marks over a character, by its place.
     marks: Vec<(usize, char)>,
-    /// It goes on in the next row.
+    /// It continues in the next row.
     wrapped: bool,
     /// It was handed on as it is.
     given: bool,
 }
 
-impl Row {
+impl GridRow {
     fn text(&self) -> String {
         let mut text = String::with_capacity(self.cells.len());
         for (at, &cell) in self.cells.iter().enumerate() {
@@ -74,7 +79,7 @@ struct Cursor {
 }
 
 pub(super) struct Grid {
-    rows: VecDeque<Row>,
+    rows: VecDeque<GridRow>,
     height: usize,
     columns: usize,
     cursor: Cursor,
@@ -84,15 +89,15 @@ pub(super) struct Grid {
     /// The furthest that the program has gone up.
     reach: usize,
     /// The screen below the second one, while that is shown.
-    below: Option<(VecDeque<Row>, Cursor)>,
+    below: Option<(VecDeque<GridRow>, Cursor)>,
     /// What was wiped off the second screen since something was drawn there: many programs tidy up before they leave it.
-    tidied: VecDeque<Row>,
+    tidied: VecDeque<GridRow>,
     /// Lines that are final.
     pub lines: Vec<String>,
     /// A line whose first rows have left the screen.
     unfinished: String,
     hasher: RandomState,
-    /// What was handed on, for a program that draws everything anew.
+    /// What was handed on, for a program that draws everything again.
     known: Vec<u64>,
     /// Where it is in that, and where that ends.
     again: Option<(usize, usize)>,
@@ -101,7 +106,7 @@ pub(super) struct Grid {
 impl Grid {
     pub(crate) fn new(height: usize, columns: usize) -> Self {
         Self {
-            rows: std::iter::repeat_n(Row::default(), height).collect(),
+            rows: std::iter::repeat_n(GridRow::default(), height).collect(),
             height,
             columns,
             cursor: Cursor::default(),
@@ -123,8 +128,8 @@ impl Grid {
             self.leave();
             self.cursor.row -= 1;
         }
-        self.rows.resize_with(height, Row::default);
-        // What does not fit any more is drawn anew, or it is gone.
+        self.rows.resize_with(height, GridRow::default);
+        // What does not fit any more is drawn again, or it is gone.
         self.rows.iter_mut().for_each(|row| row.cells.truncate(columns));
         (self.height, self.columns, self.region) = (height, columns, (0, height));
         self.move_to(self.cursor.row, self.cursor.column);
@@ -213,7 +218,7 @@ impl Grid {
         if self.below.is_none() || self.rows[row].is_blank() {
             return;
         }
-        self.tidied.resize_with(self.height, Row::default);
+        self.tidied.resize_with(self.height, GridRow::default);
         if self.tidied[row].is_blank() {
             self.tidied[row].clone_from(&self.rows[row]);
         }
@@ -236,7 +241,7 @@ impl Grid {
         }
         self.give_all();
         self.rows = rows;
-        self.rows.resize_with(self.height, Row::default);
+        self.rows.resize_with(self.height, GridRow::default);
         self.move_to(cursor.row, cursor.column);
     }
 
@@ -248,7 +253,7 @@ impl Grid {
             } else {
                 self.rows.remove(top);
             }
-            self.rows.insert(bottom - 1, Row::default());
+            self.rows.insert(bottom - 1, GridRow::default());
         }
     }
 
@@ -256,7 +261,7 @@ impl Grid {
         let (top, bottom) = self.region;
         for _ in 0..count.min(self.height) {
             self.rows.remove(bottom - 1);
-            self.rows.insert(top, Row::default());
+            self.rows.insert(top, GridRow::default());
         }
     }
 
@@ -323,7 +328,7 @@ impl Grid {
         }
         if self.below.is_none() {
             self.settle();
-            let blank = std::iter::repeat_n(Row::default(), self.height).collect();
+            let blank = std::iter::repeat_n(GridRow::default(), self.height).collect();
             self.below = Some((std::mem::replace(&mut self.rows, blank), self.cursor));
             self.cursor = Cursor::default();
         }

@@ -1,22 +1,21 @@
-//! What the loop itself has to tell: how it begins, goes on, waits, verifies and ends.
+//! What the loop itself has to tell: how it begins, continues, waits, verifies and ends.
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::message::{Speaker, Voice};
 use super::output::Head;
-use super::status::Phase;
-use super::{LineView, Owner};
-use crate::event::{Status as ToolStatus, Tag};
+use super::{LineView, TerminalUser};
+use crate::event::Tag;
 use crate::journal::{CheckResult, Fact, Receipt};
 use crate::signals::Signal;
-use crate::ui::callouts::Gathered;
+use crate::ui::callouts;
 use crate::ui::figures;
 use crate::ui::history::clock;
 use crate::ui::style::Ink;
-use crate::ui::text::{harmless, safe};
+use crate::ui::text::harmless;
 use crate::ui::words::{self, Phrase};
 
 /// How much a failed check shows of its output; the journal has more.
@@ -34,19 +33,13 @@ impl<W: Write> LineView<W> {
         let dot = self.output.appearance.glyphs.between();
         match fact {
             Fact::RunStart { .. } => self.run_start(fact),
-            Fact::IterationStart { iteration, of, display, agent, hat, interactive, .. } => {
-                self.own_display = *display;
-                if *interactive && self.terminal == Owner::Both {
-                    self.terminal = Owner::Agent;
+            Fact::IterationStart { iteration, of, agent, hat, interactive, .. } => {
+                if *interactive && self.terminal == TerminalUser::Both {
+                    self.terminal = TerminalUser::Agent;
                 }
-                self.gathered = Gathered::default();
-                let known = !self.status.agent.is_empty();
-                let differs = agent.as_ref().filter(|agent| known && (**agent != self.status.agent || hat.is_some()));
-                let mut title = format!("iteration {iteration} of {of}");
-                for more in differs.into_iter().chain(hat) {
-                    title = format!("{title}{dot}{}", safe(more));
-                }
-                self.status.begin(*iteration, *of, agent.as_ref(), hat.as_ref());
+                let before = self.status.begin(self.model.run.newest_agent());
+                let differs = agent.as_ref().filter(|agent| !before.is_empty() && (**agent != before || hat.is_some()));
+                let title = words::iteration_title(*iteration, *of, differs.into_iter().chain(hat), &dot);
                 self.title(&format!("iteration {iteration}/{of}"))?;
                 if self.is_quiet() {
                     return Ok(());
@@ -58,9 +51,7 @@ impl<W: Write> LineView<W> {
             Fact::Verification { passed, checks, .. } => self.verification(*passed, checks),
             Fact::Decision { wait_ms: Some(wait), .. } => {
                 let Some(Phrase { text, ink, .. }) = words::fact(fact, at) else { return Ok(()) };
-                let duration = Duration::from_millis(*wait);
-                self.status.phase = Phase::Waiting(Instant::now() + duration);
-                let until = at.checked_add(duration).map_or_else(|_| String::new(), clock);
+                let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);
                 self.title(&format!("waiting until {until}"))?;
                 if *wait >= LONG_WAIT_MS {
                     self.alert(&text)?;
@@ -71,7 +62,6 @@ impl<W: Write> LineView<W> {
             Fact::Decision { verdict, .. } if verdict == "finish" || self.is_quiet() => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
             Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, .. } => {
-                self.status.phase = Phase::Between;
                 self.announce_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = words::outcome(*outcome);
                 self.output.line("", Ink::None)?;
@@ -88,7 +78,9 @@ impl<W: Write> LineView<W> {
                 if let Some(next) = words::next_step(*outcome, question.is_some()) {
                     self.output.line(next, Ink::None)?;
                 }
-                self.output.line(&format!("full record: `ralph show {0}`, files: `ralph path {0}`", self.run), Ink::Dim)
+                let id = harmless(&self.model.run.run);
+                self.output.line(&format!("full record: `ralph show {id}`"), Ink::Dim)?;
+                self.output.line(&format!("files: `ralph path {id}`"), Ink::Dim)
             }
             other => match words::fact(other, at) {
                 Some(Phrase { text, ink, .. }) => self.system(&text, ink),
@@ -98,54 +90,29 @@ impl<W: Write> LineView<W> {
     }
 
     fn run_start(&mut self, fact: &Fact) -> io::Result<()> {
-        let Fact::RunStart {
-            ralph,
-            run,
-            agent,
-            command,
-            transcript,
-            prompt,
-            max_iterations,
-            max_seconds,
-            max_cost_usd,
-            ..
-        } = fact
-        else {
-            return Ok(());
-        };
-        self.status.max_cost_usd = *max_cost_usd;
-        self.status.agent.clone_from(agent);
-        self.run.clone_from(run);
-        let dot = self.output.appearance.glyphs.between();
-        let time = max_seconds
-            .map_or_else(String::new, |seconds| format!(", {}", figures::duration(seconds.saturating_mul(1000))));
+        let Fact::RunStart { ralph, run, agent, .. } = fact else { return Ok(()) };
+        self.status.begin(agent);
+        let (quiet, dot) = (self.is_quiet(), self.output.appearance.glyphs.between());
         self.output.line(&format!("ralph {ralph}{dot}run {run}"), Ink::Strong)?;
-        let limits = format!("at most {}{time}", figures::plural(u64::from(*max_iterations), "iteration"));
-        let facts = [
-            format!("agent {agent}{dot}transcript {transcript}{dot}{limits}"),
-            format!("command: {}", quoted(command)),
-            format!("prompt: {prompt}"),
-        ];
-        let quiet = self.is_quiet();
+        let facts = words::run_start(fact, &dot);
         facts.iter().filter(|_| !quiet).try_for_each(|line| self.output.line(&harmless(line), Ink::Dim))
     }
 
     fn iteration_end(&mut self, receipt: &Receipt) -> io::Result<()> {
-        self.status.end(receipt);
         let glyphs = self.output.appearance.glyphs;
         let (ended, ink) = words::iteration(receipt);
         let ink = if receipt.success() { Ink::Dim } else { ink };
         let short = format!("{ended}{}{}", glyphs.between(), figures::duration(receipt.duration_ms));
         if self.is_quiet() {
-            let (number, of) = (receipt.iteration, self.status.of);
+            let (number, of) = (receipt.iteration, self.model.run.max_iterations);
             return self.output.line(&format!("iteration {number} of {of}: {short}"), ink);
         }
         self.show_unended()?;
-        for row in self.gathered.rows(receipt, &glyphs, self.output.room()) {
+        for row in callouts::rows(&self.model.iteration, receipt, &glyphs, self.output.room()) {
             let head = Head { tag: row.name, ink: Ink::Strong, gutter: glyphs.callout };
             self.output.row(head, &row.text, row.ink)?;
         }
-        if !self.gathered.has_report() {
+        if self.model.iteration.usage.is_none() {
             self.system(&short, ink)?;
         }
         if receipt.unparsed > 0 {
@@ -158,14 +125,12 @@ impl<W: Write> LineView<W> {
     /// Tools of which nobody said that they ended.
     fn show_unended(&mut self) -> io::Result<()> {
         self.started = None;
-        let open: Vec<String> = self.gathered.calls.running().map(|call| call.id().to_owned()).collect();
-        for id in open {
-            self.gathered.calls.end(&id, ToolStatus::Unknown, None);
-            if !self.own_display {
-                self.show_call(&id)?;
-            }
+        if self.model.iteration.own_display {
+            return Ok(());
         }
-        Ok(())
+        let open = self.model.iteration.calls.kept().iter().filter(|call| call.cut_off);
+        let open: Vec<String> = open.map(|call| call.id.clone()).collect();
+        open.iter().try_for_each(|id| self.show_call(id))
     }
 
     /// One line a check, and what a failed one said last.
@@ -183,11 +148,4 @@ impl<W: Write> LineView<W> {
         let (line, ink) = words::verification(passed, checks);
         self.system(&line, ink)
     }
-}
-
-/// A command line as it would be typed.
-fn quoted(argv: &[String]) -> String {
-    let words =
-        argv.iter().map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), std::borrow::Cow::into_owned));
-    words.collect::<Vec<_>>().join(" ")
 }

@@ -80,7 +80,7 @@ const fn channel(tag: Tag) -> Option<Channel> {
 }
 
 impl<W: Write> LineView<W> {
-    /// Takes words. A fragment goes on where the last one ended; anything else begins a line.
+    /// Takes words. A fragment continues where the last one ended; anything else begins a line.
     pub(super) fn text(&mut self, voice: Voice, text: &str, delta: bool) -> io::Result<()> {
         if self.message.as_ref().is_some_and(|message| message.voice != voice) {
             self.end_message()?;
@@ -178,12 +178,12 @@ impl<W: Write> LineView<W> {
         self.output.styled(head, line)
     }
 
-    /// What stands before words of a tag.
+    /// What is before words of a tag.
     pub(super) const fn head(&self, tag: Tag) -> Head {
         Head { tag: tag.name(), ink: Ink::of(tag), gutter: self.output.appearance.glyphs.gutter }
     }
 
-    /// Somebody waits: what is held back only to be shown well is shown as well as it can be.
+    /// Someone waits: what is held back only to be shown well is shown as well as it can be.
     pub(super) fn hurry(&mut self) -> io::Result<()> {
         let Some(mut message) = self.message.take() else { return Ok(()) };
         let mut lines = Vec::new();

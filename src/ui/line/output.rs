@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::ui::appearance::{Appearance, Columns, Letters, Motion, Place};
+use crate::ui::appearance::{Appearance, Letters, Motion, Place};
 use crate::ui::style::{Ink, Palette, RESET};
 use crate::ui::styled::Styled;
 use crate::ui::text::{cut, rows, safe, width};
@@ -15,7 +15,7 @@ const TAG_WIDTH: usize = 7;
 /// Room for what the terminal itself writes behind the last row, such as `^C`.
 const MARGIN: usize = 3;
 
-/// What stands before a line.
+/// What is before a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub tag: &'static str,
@@ -44,13 +44,7 @@ impl<W: Write> Output<W> {
 
     /// Looks how wide the terminal is now.
     pub(crate) fn measure(&mut self) {
-        self.width = match self.appearance.columns {
-            Columns::Unlimited => usize::MAX,
-            Columns::Fixed(columns) => columns,
-            Columns::Terminal => rustix::termios::tcgetwinsize(rustix::stdio::stdout())
-                .map_or(80, |size| if size.ws_col == 0 { 80 } else { usize::from(size.ws_col) })
-                .max(20),
-        };
+        self.width = self.appearance.columns.count();
     }
 
     /// The columns behind a head.
@@ -134,7 +128,7 @@ impl<W: Write> Output<W> {
         self.out.flush()
     }
 
-    /// True while the terminal is somebody else's: what was drawn is above what the shell has written since, and stays.
+    /// True while the terminal is of someone else: what was drawn is above what the shell has written since, and stays.
     fn is_in_background(&mut self) -> bool {
         let is_so = self.appearance.motion == Motion::Redraw && (self.appearance.place)() == Place::Background;
         if is_so {

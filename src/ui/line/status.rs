@@ -2,10 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use crate::event::Usage;
-use crate::journal::Receipt;
+use crate::journal::Activity;
 use crate::ui::appearance::KeysGoTo;
 use crate::ui::figures;
+use crate::ui::model::Model;
+use crate::ui::words;
 
 /// In a log the first silence of this length is worth a line; each further line takes twice as long.
 const FIRST_HEARTBEAT: Duration = Duration::from_secs(60);
@@ -13,53 +17,18 @@ const FIRST_HEARTBEAT: Duration = Duration::from_secs(60);
 const LONGEST_HEARTBEAT: Duration = Duration::from_secs(8 * 60);
 
 #[derive(Debug)]
-pub(super) struct Status {
-    pub agent: String,
-    pub hat: Option<String>,
-    pub iteration: u32,
-    pub of: u32,
-    pub phase: Phase,
-    pub max_cost_usd: Option<f64>,
+pub(super) struct StatusLine {
+    /// The agent of the iteration before.
+    agent: String,
     since: Instant,
     heard: Instant,
     heartbeat: Duration,
-    /// What iterations that are over have used.
-    spent: Spent,
-    /// What the one under way has reported.
-    usage: Usage,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing that takes time.
-    Between,
-    Running,
-    /// A wait that is over then.
-    Waiting(Instant),
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Spent {
-    tokens: u64,
-    usd: Option<f64>,
-}
-
-impl Status {
+impl StatusLine {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self {
-            agent: String::new(),
-            hat: None,
-            iteration: 0,
-            of: 0,
-            phase: Phase::Between,
-            max_cost_usd: None,
-            since: now,
-            heard: now,
-            heartbeat: FIRST_HEARTBEAT,
-            spent: Spent::default(),
-            usage: Usage::default(),
-        }
+        Self { agent: String::new(), since: now, heard: now, heartbeat: FIRST_HEARTBEAT }
     }
 
     pub(crate) fn heard(&mut self) {
@@ -67,84 +36,62 @@ impl Status {
         self.heartbeat = FIRST_HEARTBEAT;
     }
 
-    pub(crate) fn begin(&mut self, iteration: u32, of: u32, agent: Option<&String>, hat: Option<&String>) {
-        (self.iteration, self.of, self.phase, self.since) = (iteration, of, Phase::Running, Instant::now());
-        if let Some(agent) = agent {
-            self.agent.clone_from(agent);
-        }
-        self.hat = hat.cloned();
-        self.usage = Usage::default();
-    }
-
-    /// The agent reported what it used.
-    pub(crate) fn used(&mut self, usage: &Usage) {
-        self.usage.add(usage);
-    }
-
-    /// An iteration is over.
-    pub(crate) fn end(&mut self, receipt: &Receipt) {
-        self.phase = Phase::Between;
-        self.usage = Usage::default();
-        self.spent.tokens += receipt.usage.total_or_sum().unwrap_or(0);
-        if let Some(usd) = receipt.cost.map(|cost| cost.usd).or(receipt.usage.cost_usd) {
-            self.spent.usd = Some(self.spent.usd.unwrap_or(0.0) + usd);
-        }
+    /// An agent begins; says which one worked before.
+    pub(crate) fn begin(&mut self, agent: &str) -> String {
+        self.since = Instant::now();
+        std::mem::replace(&mut self.agent, agent.to_owned())
     }
 
     /// The line of a terminal; none while nothing takes time.
-    pub(crate) fn line(&self, between: &str, keys_go_to: fn() -> KeysGoTo) -> Option<String> {
-        let parts = match self.phase {
-            Phase::Between => return None,
-            Phase::Waiting(until) => {
-                let left = until.saturating_duration_since(Instant::now()).as_secs();
-                let next = format!("iteration {}/{} is next", self.iteration.saturating_add(1).min(self.of), self.of);
-                let key = (keys_go_to() == KeysGoTo::Run).then(|| "r retry now".to_owned());
-                let waiting = format!("waiting, {} left", figures::duration(left * 1000));
-                [Some(waiting), key, Some(next)].into_iter().flatten().collect()
+    pub(crate) fn line(&self, model: &Model, between: &str, keys_go_to: fn() -> KeysGoTo) -> Option<String> {
+        let run = &model.run;
+        let parts = if let (Activity::Waiting { until, .. }, None) = (&run.activity, &run.end) {
+            let last = run.iterations.last().map_or(0, |tried| tried.iteration);
+            let next = last.saturating_add(1).min(run.max_iterations);
+            let key = (keys_go_to() == KeysGoTo::Run).then(|| "r retry now".to_owned());
+            let waiting = format!("waiting, {} left", words::left(*until, Timestamp::now()));
+            let next = format!("iteration {next}/{} is next", run.max_iterations);
+            [Some(waiting), key, Some(next)].into_iter().flatten().collect()
+        } else {
+            let tried = model.under_way()?;
+            let mut parts = vec![format!("iteration {}/{}", tried.iteration, run.max_iterations)];
+            parts.push(run.newest_agent().to_owned());
+            parts.extend(tried.hat.as_deref().map(str::to_owned));
+            parts.push(seconds(self.since.elapsed()));
+            let idle = self.heard.elapsed();
+            if idle >= Duration::from_secs(2) {
+                parts.push(format!("idle {}", seconds(idle)));
             }
-            Phase::Running => {
-                let mut parts = vec![format!("iteration {}/{}", self.iteration, self.of), self.agent.clone()];
-                parts.extend(self.hat.clone());
-                parts.push(seconds(self.since.elapsed()));
-                let idle = self.heard.elapsed();
-                if idle >= Duration::from_secs(2) {
-                    parts.push(format!("idle {}", seconds(idle)));
-                }
-                parts.extend(self.amounts());
-                parts
-            }
+            parts.extend(amounts(model));
+            parts
         };
         Some(parts.join(between))
     }
 
     /// A line for a log, when the agent has been silent for long.
-    pub(crate) fn heartbeat(&mut self, between: &str) -> Option<String> {
+    pub(crate) fn heartbeat(&mut self, model: &Model, between: &str) -> Option<String> {
         let idle = self.heard.elapsed();
-        if self.phase != Phase::Running || idle < self.heartbeat {
+        if model.under_way().is_none() || idle < self.heartbeat {
             return None;
         }
         self.heartbeat = idle + (self.heartbeat * 2).min(LONGEST_HEARTBEAT);
         let (time, idle) = (seconds(self.since.elapsed()), seconds(idle));
         Some(format!("still at work{between}{time}{between}silent for {idle}"))
     }
+}
 
-    fn amounts(&self) -> Vec<String> {
-        let mut parts = Vec::new();
-        let tokens = self.spent.tokens + self.usage.total_or_sum().unwrap_or(0);
-        if tokens > 0 {
-            parts.push(figures::tokens(tokens));
-        }
-        let usd = match (self.spent.usd, self.usage.cost_usd) {
-            (None, None) => None,
-            (before, now) => Some(before.unwrap_or(0.0) + now.unwrap_or(0.0)),
-        };
-        match (usd, self.max_cost_usd) {
-            (Some(usd), Some(most)) => parts.push(format!("{} of {}", figures::money(usd), figures::dollars(most))),
-            (Some(usd), None) => parts.push(figures::money(usd)),
-            (None, _) => {}
-        }
-        parts
+/// What the run has used so far, with what the iteration under way has reported.
+fn amounts(model: &Model) -> Vec<String> {
+    let now = model.iteration.usage.as_ref();
+    let tokens = model.run.tokens().unwrap_or(0) + now.and_then(Usage::total_or_sum).unwrap_or(0);
+    let usd = [model.run.cost(), now.and_then(|usage| usage.cost_usd)];
+    let usd = usd.into_iter().flatten().reduce(|sum, more| sum + more);
+    let mut parts = Vec::new();
+    if tokens > 0 {
+        parts.push(figures::tokens(tokens));
     }
+    parts.extend(usd.map(|usd| figures::money_of(usd, model.run.max_cost_usd)));
+    parts
 }
 
 fn seconds(duration: Duration) -> String {
@@ -154,45 +101,65 @@ fn seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Event, Stream};
+    use crate::journal::{Body, Cost, CostSource, Fact, Receipt, Record};
 
     fn ago(seconds: u64) -> Instant {
         Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap()
     }
 
+    fn apply(model: &mut Model, fact: Fact) {
+        model.apply(&Record { seq: 0, at: Timestamp::now(), body: Body::Loop(fact) });
+    }
+
+    fn start(iteration: u32, with_agent: Option<&str>, with_hat: Option<&str>) -> Fact {
+        let mut fact = Fact::iteration_start(iteration, 100);
+        if let Fact::IterationStart { agent, hat, .. } = &mut fact {
+            (*agent, *hat) = (with_agent.map(str::to_owned), with_hat.map(str::to_owned));
+        }
+        fact
+    }
+
     #[test]
     fn the_line_says_what_a_person_asks() {
-        let mut status = Status::new();
-        assert_eq!(status.line(" · ", || KeysGoTo::Elsewhere), None, "nothing is under way");
-        status.max_cost_usd = Some(5.0);
-        let cost = crate::journal::Cost { usd: 0.3, source: crate::journal::CostSource::Reported };
+        let (mut status, mut model) = (StatusLine::new(), Model::new());
+        assert_eq!(status.line(&model, " · ", || KeysGoTo::Elsewhere), None, "nothing is under way");
+        model.run.max_cost_usd = Some(5.0);
+        apply(&mut model, start(2, Some("codex"), None));
+        let cost = Cost { usd: 0.3, source: CostSource::Reported };
         let usage = Usage { total_tokens: Some(40_000), ..Usage::default() };
-        status.end(&Receipt { usage, cost: Some(cost), ..Receipt::default() });
-        status.begin(3, 100, Some(&"codex".to_owned()), Some(&"builder".to_owned()));
-        status.used(&Usage { total_tokens: Some(1234), cost_usd: Some(0.07), ..Usage::default() });
+        let receipt = Receipt { usage, cost: Some(cost), ..Receipt::default() };
+        apply(&mut model, Fact::IterationEnd { receipt: Box::new(receipt) });
+        assert_eq!(status.line(&model, " · ", || KeysGoTo::Elsewhere), None, "nothing is under way");
+        apply(&mut model, start(3, Some("codex"), Some("builder")));
+        let usage = Usage { total_tokens: Some(1234), cost_usd: Some(0.07), ..Usage::default() };
+        let body = Body::Agent { iteration: 3, from: Stream::Stdout, event: Event::Usage { usage } };
+        model.apply(&Record { seq: 0, at: Timestamp::now(), body });
         (status.since, status.heard) = (ago(252), ago(8));
         let line = "iteration 3/100 · codex · builder · 4m12s · idle 8s · 41k tokens · $0.37 of $5";
-        assert_eq!(status.line(" · ", || KeysGoTo::Elsewhere).as_deref(), Some(line));
+        assert_eq!(status.line(&model, " · ", || KeysGoTo::Elsewhere).as_deref(), Some(line));
     }
 
     #[test]
     fn a_key_is_offered_only_where_it_works() {
-        let mut status = Status::new();
-        status.begin(3, 100, None, None);
-        status.phase = Phase::Waiting(Instant::now() + Duration::from_secs(90));
-        let line = |keys_go_to| status.line(" · ", keys_go_to).unwrap();
-        assert!(line(|| KeysGoTo::Run).contains(" · r retry now · "));
+        let (status, mut model) = (StatusLine::new(), Model::new());
+        apply(&mut model, start(3, None, None));
+        let (verdict, reason) = ("wait".to_owned(), "rate limit".to_owned());
+        apply(&mut model, Fact::Decision { verdict, reason, wait_ms: Some(90_000), outcome: None, memory: None });
+        let line = |keys_go_to| status.line(&model, " · ", keys_go_to).unwrap();
+        assert!(line(|| KeysGoTo::Run).contains(" · r retry now · iteration 4/100 is next"));
         assert!(!line(|| KeysGoTo::Elsewhere).contains("retry now"));
     }
 
     #[test]
     fn a_silent_agent_is_reported_less_and_less_often() {
-        let mut status = Status::new();
-        status.begin(1, 1, None, None);
+        let (mut status, mut model) = (StatusLine::new(), Model::new());
+        apply(&mut model, start(1, None, None));
         (status.since, status.heard) = (ago(70), ago(61));
-        assert_eq!(status.heartbeat(" - ").as_deref(), Some("still at work - 1m10s - silent for 1m01s"));
-        assert_eq!(status.heartbeat(" - "), None);
+        assert_eq!(status.heartbeat(&model, " - ").as_deref(), Some("still at work - 1m10s - silent for 1m01s"));
+        assert_eq!(status.heartbeat(&model, " - "), None);
         status.heard = ago(182);
-        assert!(status.heartbeat(" - ").is_some());
-        assert_eq!(status.heartbeat(" - "), None);
+        assert!(status.heartbeat(&model, " - ").is_some());
+        assert_eq!(status.heartbeat(&model, " - "), None);
     }
 }

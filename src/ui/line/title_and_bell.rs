@@ -1,5 +1,5 @@
 //! What a terminal does for a person who is doing something else: its title tells the state, its bell and a notice of the desktop
-//! tell that somebody is wanted.
+//! tell that someone is wanted.
 
 use std::io::{self, Write};
 
@@ -55,7 +55,7 @@ impl<W: Write> LineView<W> {
     }
 }
 
-/// Nothing in it ends the sequence it stands in.
+/// Nothing in it ends the sequence it is in.
 fn plain(text: &str) -> String {
     cut(&harmless(text), LONGEST)
 }

@@ -61,7 +61,7 @@ impl<'a> Delimited<'a> {
     }
 }
 
-/// How often the byte stands there in a row; what is no sign stands alone.
+/// How often the byte is there in a row; what is no sign is alone.
 fn run(bytes: &[u8], at: usize) -> usize {
     match bytes[at] {
         sign @ (b'*' | b'_' | b'`' | b'~') => bytes[at..].iter().take_while(|byte| **byte == sign).count(),
@@ -115,7 +115,7 @@ fn struck(text: &str, at: usize) -> Option<Delimited<'_>> {
     Delimited::new(&text[at + 2..end], end + 2, Ink::Struck)
 }
 
-/// Where the partner of the signs stands. Signs stand close to their words, and an underscore within a word is a letter.
+/// Where the partner of the signs is. Signs stand close to their words, and an underscore within a word is a letter.
 fn closing(text: &str, at: usize, length: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let sign = bytes[at];
@@ -144,7 +144,7 @@ fn closing(text: &str, at: usize, length: usize) -> Option<usize> {
     None
 }
 
-/// `[words](address)`: the address stands behind the words, because nobody can click here.
+/// `[words](address)`: the address is behind the words, because nobody can click here.
 fn link(text: &str, at: usize) -> Option<Delimited<'_>> {
     let close = at + text[at..].find("](")?;
     let inner = &text[at + 1..close];

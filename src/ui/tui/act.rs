@@ -3,19 +3,19 @@
 use crossterm::event::{Event, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui_core::layout::{Position, Rect};
 
-use super::blocks::Folding;
+use super::block_rows::Folding;
 use super::input::{Input, Question, Typed};
-use super::keys::{Wish, wish};
+use super::keys::{KeyAction, action};
 use super::panes::{Pane, tools};
-use super::rows::boundary;
-use super::scroll::{Pages, Place};
+use super::scroll::Place;
 use super::search::{Direction, Query, Search};
-use super::state::{Side, State};
+use super::state::{Side, ViewState};
 use super::{Left, Owner};
 use crate::control::Order;
 use crate::event::Stream;
-use crate::journal::{Activity, Outcome};
+use crate::journal::Outcome;
 use crate::ui::figures;
+use crate::ui::model::RunState;
 
 /// How many rows a turn of the wheel moves.
 const WHEEL: isize = 3;
@@ -24,13 +24,13 @@ const LONGEST_COPY: usize = 100 * 1024;
 
 /// What the loop around the view has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Effect {
     None,
     /// Put this on the clipboard.
     Copy(String),
     /// Take the mouse, or let the terminal have it.
     Mouse,
-    /// Draw everything anew.
+    /// Redraw the screen.
     Redraw,
     Leave(Left),
     /// Do what Ctrl-C does outside of a view.
@@ -39,120 +39,124 @@ pub(crate) enum Deed {
     Suspend,
 }
 
-impl State {
+impl ViewState {
     /// Takes what came from the terminal.
-    pub(crate) fn event(&mut self, event: Event) -> Deed {
+    pub(crate) fn event(&mut self, event: Event) -> Effect {
         match event {
             Event::Key(key) => {
                 self.changed = true;
                 match self.input.take() {
                     Some(input) => self.typed(input, key),
-                    None => wish(key).map_or(Deed::None, |wish| self.wish(wish)),
+                    None => action(key).map_or(Effect::None, |action| self.action(action)),
                 }
             }
             Event::Mouse(mouse) => {
                 self.mouse(mouse);
-                Deed::None
+                Effect::None
             }
             Event::Paste(text) => {
                 if let Some(input) = &mut self.input {
                     input.paste(&text);
                 }
                 self.changed = true;
-                Deed::None
+                Effect::None
             }
-            _ => Deed::None,
+            _ => Effect::None,
         }
     }
 
-    fn wish(&mut self, wish: Wish) -> Deed {
+    fn action(&mut self, action: KeyAction) -> Effect {
         self.message = None;
-        if self.help && !matches!(wish, Wish::Interrupt | Wish::Suspend | Wish::Redraw | Wish::Mouse) {
-            return self.in_help(wish);
+        if self.help
+            && !matches!(action, KeyAction::Interrupt | KeyAction::Suspend | KeyAction::Redraw | KeyAction::Mouse)
+        {
+            return self.in_help(action);
         }
-        match wish {
-            Wish::Step(rows) => self.step(rows),
-            Wish::Leaf(screens) => self.leaf(screens),
-            Wish::First => self.first(),
-            Wish::Last => self.last(),
-            Wish::Side => self.front = if self.front == Side::List { Side::Pane } else { Side::List },
-            Wish::Iteration(by) => self.choose(self.selected.saturating_add_signed(by)),
-            Wish::Show(pane) => self.show(pane),
+        match action {
+            KeyAction::Step(rows) => self.step(rows),
+            KeyAction::Screenful(screens) => self.screenful(screens),
+            KeyAction::First => self.first(),
+            KeyAction::Last => self.last(),
+            KeyAction::Side => self.front = if self.front == Side::List { Side::Pane } else { Side::List },
+            KeyAction::Iteration(by) => self.choose(self.selected.saturating_add_signed(by)),
+            KeyAction::Show(pane) => self.show(pane),
             // A screen that is wider than the pane is seen from side to side before the next pane is.
-            Wish::NextPane(by) if self.screen_in_front().is_some_and(|screen| screen.slide(by)) => self.follow = false,
-            Wish::NextPane(by) => {
+            KeyAction::NextPane(by) if self.screen_in_front().is_some_and(|screen| screen.slide(by)) => {
+                self.follow = false;
+            }
+            KeyAction::NextPane(by) => {
                 let count = Pane::ALL.len();
                 self.show(Pane::ALL[(self.pane.number() + count).wrapping_add_signed(by) % count]);
             }
-            Wish::Turn => self.turn(),
-            Wish::Tools => self.fold(|folding| folding.tools = folding.tools.turned()),
-            Wish::Thinking => self.fold(|folding| folding.thinking = folding.thinking.turned()),
-            Wish::Tool(direction) => self.next_tool(direction),
-            Wish::Search => self.ask(Question::Search, ""),
-            Wish::Again(direction) => self.search_on(direction),
-            Wish::Follow => {
+            KeyAction::Toggle => self.toggle(),
+            KeyAction::Tools => self.fold(|folding| folding.tools = folding.tools.toggled()),
+            KeyAction::Thinking => self.fold(|folding| folding.thinking = folding.thinking.toggled()),
+            KeyAction::Tool(direction) => self.next_tool(direction),
+            KeyAction::Search => self.ask(Question::Search, ""),
+            KeyAction::Again(direction) => self.search_on(direction),
+            KeyAction::Follow => {
                 if self.follow {
                     self.follow = false;
                 } else {
                     self.last();
                 }
             }
-            Wish::Copy => return self.copied(),
-            Wish::Write => {
-                let iteration = self.index.entries.get(self.selected).map_or(0, |entry| entry.iteration);
+            KeyAction::Copy => return self.copied(),
+            KeyAction::Write => {
+                let iteration = self.index.number(self.selected);
                 let name = format!("ralph-{}-{iteration}.txt", self.directory.id);
                 self.ask(Question::Write, &name);
             }
-            Wish::Stream => {
+            KeyAction::Stream => {
                 self.stream = if self.stream == Stream::Stdout { Stream::Stderr } else { Stream::Stdout };
                 self.show(Pane::Raw);
             }
-            Wish::Pause if matches!(self.index.activity, Activity::Paused | Activity::Pausing) => {
+            KeyAction::Pause if matches!(self.state(), RunState::Paused | RunState::Pausing) => {
                 self.order(&Order::Continue);
             }
-            Wish::Pause => self.order(&Order::Pause),
-            Wish::Stop => self.order(&Order::Stop { now: false }),
-            Wish::StopNow => self.ask_the_run(Question::StopNow),
-            Wish::Hint => self.ask_the_run(Question::Hint),
-            Wish::Answer => self.ask_for_answer(),
-            Wish::Retry => self.order(&Order::Retry),
-            Wish::Limit => self.ask_the_run(Question::Limit),
-            Wish::Mouse => return Deed::Mouse,
-            Wish::Help => self.help = true,
-            Wish::Redraw => return Deed::Redraw,
-            Wish::Suspend => return Deed::Suspend,
-            Wish::Back => {
+            KeyAction::Pause => self.order(&Order::Pause),
+            KeyAction::Stop => self.order(&Order::Stop { now: false }),
+            KeyAction::StopNow => self.ask_the_run(Question::StopNow),
+            KeyAction::Hint => self.ask_the_run(Question::Hint),
+            KeyAction::Answer => self.ask_for_answer(),
+            KeyAction::Retry => self.order(&Order::Retry),
+            KeyAction::Limit => self.ask_the_run(Question::Limit),
+            KeyAction::Mouse => return Effect::Mouse,
+            KeyAction::Help => self.help = true,
+            KeyAction::Redraw => return Effect::Redraw,
+            KeyAction::Suspend => return Effect::Suspend,
+            KeyAction::Back => {
                 self.search = None;
                 self.query = Query::default();
             }
-            Wish::Leave if self.is_our_run() => self.ask(Question::Leave, ""),
-            Wish::Interrupt if self.is_our_run() => return Deed::Interrupt,
-            Wish::Leave | Wish::Interrupt => return Deed::Leave(Left::Closed),
+            KeyAction::Leave if self.is_our_run() => self.ask(Question::Leave, ""),
+            KeyAction::Interrupt if self.is_our_run() => return Effect::Interrupt,
+            KeyAction::Leave | KeyAction::Interrupt => return Effect::Leave(Left::Closed),
         }
-        Deed::None
+        Effect::None
     }
 
     /// Who plays the run now: when it is over, nobody in this process does.
-    pub(crate) fn player(&self) -> Owner {
+    pub(crate) fn runner(&self) -> Owner {
         if self.running { self.owner } else { Owner::Another }
     }
 
     fn is_our_run(&self) -> bool {
-        self.player() == Owner::This
+        self.runner() == Owner::This
     }
 
-    fn in_help(&mut self, wish: Wish) -> Deed {
+    fn in_help(&mut self, action: KeyAction) -> Effect {
         let mut rows = self.help_rows(usize::from(self.areas.pane.width.saturating_sub(1)).max(20));
         let scroll = &mut self.help_scroll;
         let screen = isize::try_from(scroll.height).unwrap_or(1);
-        match wish {
-            Wish::Step(by) => scroll.roll(&mut rows, by),
-            Wish::Leaf(by) => scroll.roll(&mut rows, by * screen),
-            Wish::First => scroll.first(&mut rows),
-            Wish::Last => scroll.last(&mut rows),
+        match action {
+            KeyAction::Step(by) => scroll.roll(&mut rows, by),
+            KeyAction::Screenful(by) => scroll.roll(&mut rows, by * screen),
+            KeyAction::First => scroll.first(&mut rows),
+            KeyAction::Last => scroll.last(&mut rows),
             _ => self.help = false,
         }
-        Deed::None
+        Effect::None
     }
 
     fn step(&mut self, rows: isize) {
@@ -176,7 +180,7 @@ impl State {
         self.scroll_pane(|scroll, pages| scroll.roll(pages, rows));
     }
 
-    fn leaf(&mut self, screens: isize) {
+    fn screenful(&mut self, screens: isize) {
         let height = match self.front {
             Side::List => self.list_scroll.height,
             Side::Pane => self.scrolls[self.pane.number()].height,
@@ -198,7 +202,7 @@ impl State {
 
     /// The last row. At the end of the last iteration the newest is followed.
     fn last(&mut self) {
-        let newest = self.index.entries.len() - 1;
+        let newest = self.index.entry_count() - 1;
         if self.front == Side::List {
             self.choose(newest);
         }
@@ -226,7 +230,7 @@ impl State {
     }
 
     /// Opens or closes what is pointed at, or shows it.
-    fn turn(&mut self) {
+    fn toggle(&mut self) {
         if self.front == Side::List {
             self.front = Side::Pane;
             return;
@@ -235,13 +239,13 @@ impl State {
         match self.pane {
             Pane::Transcript => {
                 let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
-                pages.turn(&mut self.scrolls[0]);
+                pages.toggle(&mut self.scrolls[0]);
                 self.follow = false;
             }
-            Pane::Files => self.files.turn(row),
+            Pane::Files => self.files.toggle(row),
             Pane::Tools => {
-                let call = row.checked_sub(tools::HEADING).and_then(|at| self.detail.calls.get(at));
-                if let Some(at) = call.map(|call| call.at) {
+                let call = row.checked_sub(tools::HEADING).and_then(|at| self.detail.iteration.calls.kept().get(at));
+                if let Some(at) = call.and_then(|call| self.detail.offset(call)) {
                     self.follow = false;
                     self.pane = Pane::Transcript;
                     let mut pages = self.transcript.of(&self.index, &self.theme, self.selected);
@@ -266,8 +270,8 @@ impl State {
                 self.scrolls[0].go(&mut pages, place);
                 self.follow = false;
             }
-            None => self.tell(match direction {
-                Direction::Forward => "no tool behind this place",
+            None => self.set_message(match direction {
+                Direction::Forward => "no tool after this place",
                 Direction::Backward => "no tool before this place",
             }),
         }
@@ -275,18 +279,18 @@ impl State {
 
     fn search_on(&mut self, direction: Direction) {
         if self.query.is_empty() {
-            self.tell("nothing was searched for yet: `/`");
+            self.set_message("no search yet: press `/`");
             return;
         }
         let from = self.scrolls[0].cursor;
-        // A pane that was never drawn stands at no page yet.
+        // A pane that was never drawn is at no page yet.
         let pages = self.index.pages_of(self.selected);
         let from = if pages.contains(&from.page) { from } else { Place { page: pages.start, row: 0 } };
         self.searched = 0;
         self.search = Some(Search::new(direction, from, &self.index));
     }
 
-    fn copied(&mut self) -> Deed {
+    fn copied(&mut self) -> Effect {
         let mut text = String::new();
         if self.pane == Pane::Transcript {
             let cursor = self.scrolls[0].cursor;
@@ -298,12 +302,12 @@ impl State {
             self.scroll_pane(|scroll, pages| text = pages.row(scroll.cursor.page, scroll.cursor.row).text());
         }
         if text.len() > LONGEST_COPY {
-            text.truncate(boundary(&text, LONGEST_COPY));
-            self.tell("copied the first 100 KB; `w` writes all of it to a file");
+            text.truncate(text.floor_char_boundary(LONGEST_COPY));
+            self.set_message("copied the first 100 KB; `w` writes all of it to a file");
         } else {
-            self.tell(format!("copied {}", figures::plural(text.chars().count() as u64, "character")));
+            self.set_message(format!("copied {}", figures::plural(text.chars().count() as u64, "character")));
         }
-        Deed::Copy(text)
+        Effect::Copy(text)
     }
 
     fn ask(&mut self, question: Question, text: &str) {
@@ -312,18 +316,18 @@ impl State {
 
     /// Asks something that only a run under way can be told.
     fn ask_the_run(&mut self, question: Question) {
-        if self.running { self.ask(question, "") } else { self.tell("the run is not running") }
+        if self.running { self.ask(question, "") } else { self.set_message("the run is not running") }
     }
 
     fn ask_for_answer(&mut self) {
-        match &self.index.end {
+        match &self.index.run().end {
             Some(end) if end.outcome == Outcome::Human => self.ask(Question::Answer, ""),
-            Some(_) => self.tell("the run has not asked anything"),
-            None => self.tell("the run has not asked anything; `i` gives it a hint"),
+            Some(_) => self.set_message("the run has not asked anything"),
+            None => self.set_message("the run has not asked anything; `i` gives it a hint"),
         }
     }
 
-    fn typed(&mut self, mut input: Input, key: KeyEvent) -> Deed {
+    fn typed(&mut self, mut input: Input, key: KeyEvent) -> Effect {
         let question = input.question;
         match input.key(key) {
             Typed::More => self.input = Some(input),
@@ -338,35 +342,35 @@ impl State {
                 Question::Hint => self.order(&Order::Hint { words: text }),
                 Question::Limit => match Order::limit(&text) {
                     Ok(order) => self.order(&order),
-                    Err(reason) => self.tell(reason),
+                    Err(reason) => self.set_message(reason),
                 },
-                Question::Answer => return Deed::Leave(Left::Answered(text)),
+                Question::Answer => return Effect::Leave(Left::Answered(text)),
                 Question::Write => self.write(&text),
                 Question::StopNow | Question::Leave => {}
             },
         }
-        Deed::None
+        Effect::None
     }
 
-    fn chosen(&mut self, question: Question, letter: char) -> Deed {
+    fn chosen(&mut self, question: Question, letter: char) -> Effect {
         match (question, letter) {
             (Question::StopNow, 'y' | 'Y') | (Question::Leave, 'S') => self.order(&Order::Stop { now: true }),
             (Question::Leave, 's') => self.order(&Order::Stop { now: false }),
-            (Question::Leave, 'd') => return Deed::Leave(Left::Closed),
+            (Question::Leave, 'd') => return Effect::Leave(Left::Closed),
             (Question::Leave, _) => self.ask(Question::Leave, ""),
             _ => {}
         }
-        Deed::None
+        Effect::None
     }
 
     fn order(&mut self, order: &Order) {
         if !self.running {
-            self.tell("the run is not running");
+            self.set_message("the run is not running");
             return;
         }
         match self.actions.order(order) {
-            Ok(()) => self.tell(order.effect()),
-            Err(reason) => self.tell(reason),
+            Ok(()) => self.set_message(order.effect()),
+            Err(reason) => self.set_message(reason),
         }
     }
 
@@ -382,8 +386,8 @@ impl State {
             std::io::Write::flush(&mut out)
         });
         match written {
-            Ok(()) => self.tell(format!("written to {path}")),
-            Err(error) => self.tell(format!("cannot write `{path}`: {error}")),
+            Ok(()) => self.set_message(format!("written to {path}")),
+            Err(error) => self.set_message(format!("cannot write `{path}`: {error}")),
         }
     }
 
@@ -395,7 +399,7 @@ impl State {
             MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
                 let rows = if mouse.kind == MouseEventKind::ScrollUp { -WHEEL } else { WHEEL };
                 if self.help {
-                    self.in_help(Wish::Step(rows));
+                    self.in_help(KeyAction::Step(rows));
                 } else if in_list {
                     // The wheel looks around; it selects nothing.
                     let mut scroll = self.list_scroll;
@@ -417,7 +421,7 @@ impl State {
                 } else if in_list {
                     self.front = Side::List;
                     let row = self.list_scroll.top.row + usize::from(at.y - self.areas.list.y);
-                    if row < self.index.entries.len() {
+                    if row < self.index.entry_count() {
                         self.choose(row);
                     }
                 } else if in_pane {
@@ -443,7 +447,7 @@ impl State {
         });
         self.follow = false;
         if again {
-            self.turn();
+            self.toggle();
         }
     }
 }

@@ -19,7 +19,7 @@ pub trait Actions: Send {
 
     /// Halts this process as Ctrl-Z does where no view has the keyboard: by itself, or, while this process plays the run,
     /// together with the agent. It may return before that has happened.
-    fn suspend(&mut self, player: Owner);
+    fn suspend(&mut self, runner: Owner);
 
     /// The Unix signals that end this process, and before that the view.
     fn ending_signals(&self) -> Vec<i32> {

@@ -1,20 +1,13 @@
 //! What an iteration came to so far: its plan, its tools, the files it names. A fold over all its records, in small
 //! steps, so that a large iteration never makes the screen stand still.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
 use super::index::Index;
-use crate::event::{Event, FileChange, Known, Status, TodoItem, Usage};
+use crate::event::Event;
 use crate::journal::{Body, Record};
-use crate::ui::tools::main_argument;
+use crate::ui::model::{Call, Iteration};
 
-/// So many calls are kept, the newest ones.
-const MOST_CALLS: usize = 2000;
-/// So many files are kept.
-const MOST_FILES: usize = 500;
 /// How much is read at once.
 const STEP: u64 = 256 * 1024;
 
@@ -23,28 +16,9 @@ const STEP: u64 = 256 * 1024;
 pub(crate) struct Detail {
     entry: usize,
     to: u64,
-    pub todo: Vec<TodoItem>,
-    pub calls: VecDeque<Call>,
-    /// How many calls there were.
-    pub count: usize,
-    /// Files that the agent says it has changed.
-    pub files: Vec<FileChange>,
-    /// The model that answers.
-    pub model: Option<String>,
-    pub session: Option<String>,
-    /// Tokens and money as they were reported.
-    pub usage: Usage,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    id: String,
-    pub at: u64,
-    pub name: String,
-    pub argument: String,
-    pub status: Option<Status>,
-    pub started: Timestamp,
-    pub duration_ms: Option<u64>,
+    pub iteration: Iteration,
+    /// The number and the offset of each record that starts a tool.
+    starts: Vec<(u64, u64)>,
 }
 
 impl Detail {
@@ -91,10 +65,11 @@ impl Detail {
                 continue;
             };
             for line in bytes[..=last].split_inclusive(|byte| *byte == b'\n') {
-                if let Ok(Record { body: Body::Agent { event, .. }, at, .. }) =
-                    Record::read_line(&line[..line.len() - 1])
-                {
-                    self.see(event, at, self.to);
+                if let Ok(record) = Record::read_line(&line[..line.len() - 1]) {
+                    if matches!(record.body, Body::Agent { event: Event::ToolStart { .. }, .. }) {
+                        self.starts.push((record.seq, self.to));
+                    }
+                    self.iteration.apply(&record);
                 }
                 self.to += line.len() as u64;
             }
@@ -102,46 +77,9 @@ impl Detail {
         }
     }
 
-    fn see(&mut self, event: Event, when: Timestamp, at: u64) {
-        match event {
-            Event::ToolStart { tool, .. } => {
-                self.count += 1;
-                if self.calls.len() == MOST_CALLS {
-                    self.calls.pop_front();
-                }
-                self.calls.push_back(Call {
-                    argument: tool.input.as_ref().map(main_argument).unwrap_or_default(),
-                    id: tool.id,
-                    at,
-                    name: tool.name,
-                    status: None,
-                    started: when,
-                    duration_ms: None,
-                });
-            }
-            Event::ToolEnd { tool, .. } => {
-                if let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == tool.id) {
-                    call.status = Some(tool.status);
-                    let seen = when.as_millisecond() - call.started.as_millisecond();
-                    call.duration_ms = tool.duration_ms.or_else(|| u64::try_from(seen).ok());
-                }
-            }
-            Event::Usage { usage } => self.usage.add(&usage),
-            Event::Meta { meta } => match meta.known() {
-                Some(Known::Todo { items }) => self.todo = items,
-                Some(Known::Files { changes }) => {
-                    for change in changes {
-                        let is_known = self.files.iter().any(|known| known.path == change.path);
-                        if !is_known && self.files.len() < MOST_FILES {
-                            self.files.push(change);
-                        }
-                    }
-                }
-                Some(Known::Model { model }) => self.model = Some(model),
-                Some(Known::Session { id }) => self.session = Some(id),
-                _ => {}
-            },
-            Event::Text { .. } | Event::ToolOutput { .. } => {}
-        }
+    /// Where a tool call is in the journal.
+    pub(crate) fn offset(&self, call: &Call) -> Option<u64> {
+        let at = self.starts.partition_point(|(seq, _)| *seq < call.seq);
+        self.starts.get(at).map(|(_, offset)| *offset)
     }
 }

@@ -1,9 +1,8 @@
-//! Where everything stands in a journal: a few numbers for each iteration, and the offsets of its pages.
+//! Where everything is in a journal: the run as a whole, and the offsets of its pages.
 //!
-//! It reads every line once, but looks only into ralph's own; what agents said is read again when somebody wants to see
+//! It reads every line once, but looks only into ralph's own; what agents said is read again when someone wants to see
 //! it. It must never hold what they said: a run may be larger than the memory.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -11,11 +10,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
-use crate::event::{FailureClass, Usage};
-use crate::journal::{Activity, Body, Fact, IterationOutcome, Outcome, Receipt, Record};
-use crate::signals::Signal;
+use crate::journal::summary::IterationSummary;
+use crate::journal::{Body, CheckResult, Fact, Receipt, Record, Summary};
+use crate::ui::model::Model;
 
 /// A page ends behind this many bytes, at the next place where nothing is torn apart.
 const PAGE: u64 = 128 * 1024;
@@ -23,11 +20,6 @@ const PAGE: u64 = 128 * 1024;
 const LONGEST_PAGE: u64 = 512 * 1024;
 /// How much is read at once.
 const BLOCK: usize = 1024 * 1024;
-/// So many published events are kept for their list.
-const MOST_EVENTS: usize = 1000;
-/// More of a payload is not kept.
-const LONGEST_PAYLOAD: usize = 400;
-
 /// What is known of a run without reading what agents said.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -40,52 +32,9 @@ pub(crate) struct Index {
     length: u64,
     /// Where each page begins.
     pages: Vec<u64>,
-    /// The run's beginning, then each try of an iteration.
-    pub entries: Vec<Entry>,
-    pub run: Run,
-    /// How it ended, if it has.
-    pub end: Option<End>,
-    /// The newest events that were published.
-    pub events: VecDeque<Published>,
-    /// How many events there were.
-    pub events_count: usize,
-    /// What the run does now, if it is alive.
-    pub activity: Activity,
-    /// When the newest record of ralph was written.
-    pub newest: Option<Timestamp>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Run {
-    /// The agent that was chosen.
-    pub agent: String,
-    pub started: Option<Timestamp>,
-    /// The most iterations, as far as it is known.
-    pub most: u32,
-    /// The most money, as it was when the run began.
-    pub most_usd: Option<f64>,
-}
-
-/// One line of the list: the beginning of the run, or a try of an iteration.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Entry {
-    /// Its number; 0 for the beginning.
-    pub iteration: u32,
-    first_page: usize,
-    pub started: Option<Timestamp>,
-    pub hat: Option<Box<str>>,
-    /// Who plays it, when that is not the agent that was chosen.
-    pub agent: Option<Box<str>>,
-    /// What it came to, once it is over.
-    pub ended: Option<Ended>,
-    /// What it said to the loop.
-    pub said: Option<Said>,
-    /// The agent's terminal, when it has one.
-    pub terminal: Option<Terminal>,
-    /// Where its receipt stands.
-    pub receipt: Option<u64>,
-    /// Where the results of the user's commands stand.
-    pub checks: Option<u64>,
+    /// The first page of each entry: the run's beginning, then each try of an iteration.
+    first_pages: Vec<usize>,
+    pub model: Model,
 }
 
 /// A terminal that an agent draws on.
@@ -101,58 +50,10 @@ pub(crate) struct Terminal {
 /// What a line feed does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFeed {
-    /// It goes down, and to the first column: nothing stands between the agent and us that would tell the difference.
+    /// It goes down, and to the first column: nothing is between the agent and us that would tell the difference.
     NewLine,
     /// It only goes down: a person's terminal has added the rest where it was meant.
     Down,
-}
-
-/// What an iteration came to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    /// Whether the agent's turn succeeded.
-    pub success: bool,
-    pub interrupted: bool,
-    pub class: Option<FailureClass>,
-    pub duration_ms: u64,
-    /// Its tokens, when the agent tells them.
-    pub tokens: Option<u64>,
-    /// Its cost, when somebody tells it.
-    pub cost: Option<f64>,
-    /// Whether the user's commands agreed.
-    pub verified: Option<bool>,
-}
-
-/// What an iteration said to the loop, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    Complete,
-    NearMiss,
-    /// Something else: a replan, a question.
-    Other,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct End {
-    /// Where its record stands.
-    pub at: u64,
-    pub outcome: Outcome,
-    pub reason: String,
-    pub duration_ms: u64,
-    /// What the agent wants to know.
-    pub question: Option<String>,
-}
-
-/// An event that was published.
-#[derive(Clone, Debug)]
-pub(crate) struct Published {
-    pub iteration: u32,
-    pub at: Timestamp,
-    pub topic: String,
-    /// What is said about it, shortened.
-    pub payload: String,
-    pub by: String,
-    pub heard_by: Vec<String>,
 }
 
 /// How far reading has come.
@@ -175,13 +76,8 @@ impl Index {
             known: 0,
             length: 0,
             pages: vec![0],
-            entries: vec![Entry::default()],
-            run: Run::default(),
-            end: None,
-            events: VecDeque::new(),
-            events_count: 0,
-            activity: Activity::default(),
-            newest: None,
+            first_pages: vec![0],
+            model: Model::new(),
         }
     }
 
@@ -246,10 +142,13 @@ impl Index {
     /// Takes in the line that begins at an offset.
     fn see(&mut self, line: &[u8], from: u64) {
         if is_of_the_loop(line)
-            && let Ok(Record { at, body: Body::Loop(fact), .. }) = Record::read_line(line)
+            && let Ok(record @ Record { body: Body::Loop(_), .. }) = Record::read_line(line)
         {
-            self.newest = Some(at);
-            self.fact(fact, at, from);
+            if matches!(record.body, Body::Loop(Fact::IterationStart { .. })) {
+                self.first_pages.push(self.pages.len());
+                self.pages.push(from);
+            }
+            self.model.apply_at(&record, from, self.known);
             return;
         }
         let size = from - self.pages.last().copied().unwrap_or(0);
@@ -258,76 +157,37 @@ impl Index {
         }
     }
 
-    fn fact(&mut self, fact: Fact, at: Timestamp, from: u64) {
-        self.activity.see(&fact, at);
-        match fact {
-            Fact::RunStart { agent, max_iterations, max_cost_usd, .. } => {
-                let started = self.run.started.or(Some(at));
-                self.run = Run { agent, started, most: max_iterations, most_usd: max_cost_usd };
-                self.end = None;
-            }
-            Fact::IterationStart { iteration, of, agent, hat, terminal, interactive, .. } => {
-                self.pages.push(from);
-                self.run.most = of;
-                let agent = agent.filter(|agent| *agent != self.run.agent).map(String::into_boxed_str);
-                self.entries.push(Entry {
-                    iteration,
-                    first_page: self.pages.len() - 1,
-                    started: Some(at),
-                    hat: hat.map(String::into_boxed_str),
-                    agent,
-                    terminal: terminal.map(|(rows, columns)| Terminal {
-                        rows,
-                        columns,
-                        line_feed: if interactive { LineFeed::Down } else { LineFeed::NewLine },
-                    }),
-                    ..Entry::default()
-                });
-            }
-            Fact::Signal { signal, .. } => {
-                if let Some(entry) = self.entries.last_mut() {
-                    entry.said = Some(match signal {
-                        Signal::Complete { .. } => Said::Complete,
-                        Signal::NearMiss { .. } => Said::NearMiss,
-                        _ => Said::Other,
-                    });
-                }
-            }
-            Fact::Verification { .. } => {
-                if let Some(entry) = self.entries.last_mut() {
-                    entry.checks = Some(from);
-                }
-            }
-            Fact::IterationEnd { receipt } => {
-                if let Some(entry) = self.entries.last_mut() {
-                    entry.receipt = Some(from);
-                    entry.ended = Some(Ended::from(&*receipt));
-                }
-            }
-            Fact::Published { iteration, event, by, heard_by } => {
-                self.events_count += 1;
-                if self.events.len() == MOST_EVENTS {
-                    self.events.pop_front();
-                }
-                let payload: String = event.payload.chars().take(LONGEST_PAYLOAD).collect();
-                self.events.push_back(Published { iteration, at, topic: event.topic, payload, by, heard_by });
-            }
-            Fact::RunEnd { outcome, reason, duration_ms, question, .. } => {
-                self.end = Some(End { at: from, outcome, reason, duration_ms, question });
-            }
-            Fact::Decision { .. }
-            | Fact::Control { .. }
-            | Fact::Paused
-            | Fact::Display { .. }
-            | Fact::Interrupt { .. }
-            | Fact::Notice { .. } => {}
-        }
+    pub(crate) const fn run(&self) -> &Summary {
+        &self.model.run
+    }
+
+    /// How many entries there are, the run's beginning included.
+    pub(crate) const fn entry_count(&self) -> usize {
+        self.first_pages.len()
+    }
+
+    /// The iteration of an entry; `None` for the run's beginning.
+    pub(crate) fn iteration(&self, entry: usize) -> Option<&IterationSummary> {
+        self.run().iterations.get(entry.checked_sub(1)?)
+    }
+
+    /// The number of an entry's iteration; 0 for the run's beginning.
+    pub(crate) fn number(&self, entry: usize) -> u32 {
+        self.iteration(entry).map_or(0, |tried| tried.iteration)
+    }
+
+    /// The terminal of an entry's agent, when it has one.
+    pub(crate) fn terminal(&self, entry: usize) -> Option<Terminal> {
+        let tried = self.iteration(entry)?;
+        let (rows, columns) = tried.terminal?;
+        let line_feed = if tried.interactive { LineFeed::Down } else { LineFeed::NewLine };
+        Some(Terminal { rows, columns, line_feed })
     }
 
     /// The pages of an entry.
     pub(crate) fn pages_of(&self, entry: usize) -> Range<usize> {
-        let first = self.entries.get(entry).map_or(0, |entry| entry.first_page);
-        let end = self.entries.get(entry + 1).map_or(self.pages.len(), |next| next.first_page);
+        let first = self.first_pages.get(entry).copied().unwrap_or(0);
+        let end = self.first_pages.get(entry + 1).copied().unwrap_or(self.pages.len());
         first..end.max(first)
     }
 
@@ -337,14 +197,14 @@ impl Index {
         from..self.pages.get(page + 1).copied().unwrap_or(self.known)
     }
 
-    /// The page on which an offset stands.
+    /// The page on which an offset is.
     pub(crate) fn page_at(&self, offset: u64) -> usize {
         self.pages.partition_point(|from| *from <= offset).saturating_sub(1)
     }
 
     /// The entry to which a page belongs.
     pub(crate) fn entry_of(&self, page: usize) -> usize {
-        self.entries.partition_point(|entry| entry.first_page <= page).saturating_sub(1)
+        self.first_pages.partition_point(|first| *first <= page).saturating_sub(1)
     }
 
     /// How many pages there are.
@@ -392,33 +252,17 @@ impl Index {
 
     /// The receipt of an entry.
     pub(crate) fn receipt(&self, entry: usize) -> Option<Receipt> {
-        match self.record(self.entries.get(entry)?.receipt?)?.body {
+        match self.record(self.iteration(entry)?.receipt_at?)?.body {
             Body::Loop(Fact::IterationEnd { receipt }) => Some(*receipt),
             _ => None,
         }
     }
 
-    /// Tokens and money of all iterations that are over.
-    pub(crate) fn spent(&self) -> (Option<u64>, Option<f64>) {
-        let ended = || self.entries.iter().filter_map(|entry| entry.ended);
-        let tokens = ended().filter_map(|ended| ended.tokens).fold(None, |sum, more| Some(sum.unwrap_or(0) + more));
-        let cost =
-            ended().filter_map(|ended| ended.cost).fold(None, |sum: Option<f64>, more| Some(sum.unwrap_or(0.0) + more));
-        (tokens, cost)
-    }
-}
-
-impl From<&Receipt> for Ended {
-    fn from(receipt: &Receipt) -> Self {
-        let Usage { cost_usd, .. } = receipt.usage;
-        Self {
-            success: receipt.success(),
-            interrupted: receipt.outcome == IterationOutcome::Interrupted,
-            class: receipt.class,
-            duration_ms: receipt.duration_ms,
-            tokens: receipt.usage.total_or_sum(),
-            cost: receipt.cost.map(|cost| cost.usd).or(cost_usd),
-            verified: receipt.verified,
+    /// How the user's commands judged an entry.
+    pub(crate) fn checks(&self, entry: usize) -> Option<(bool, Vec<CheckResult>)> {
+        match self.record(self.iteration(entry)?.checks_at?)?.body {
+            Body::Loop(Fact::Verification { passed, checks, .. }) => Some((passed, checks)),
+            _ => None,
         }
     }
 }

@@ -5,18 +5,7 @@ use crate::event::{Event, Stream, Tag};
 use crate::journal::Journal;
 
 fn iteration(journal: &mut Journal, iteration: u32, texts: &[String]) {
-    let start = Fact::IterationStart {
-        iteration,
-        of: 9,
-        pid: None,
-        prompt_bytes: 0,
-        agent: None,
-        hat: None,
-        resumes: None,
-        display: false,
-        terminal: None,
-        interactive: false,
-    };
+    let start = Fact::iteration_start(iteration, 9);
     journal.append(Body::Loop(start)).unwrap();
     for text in texts {
         let event = Event::text(Tag::Ai, text.as_str());
@@ -44,7 +33,7 @@ fn pages_cover_the_journal_without_gaps_and_stay_small() {
     // A line that is not finished is none.
     std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"seq\":").unwrap();
     read(&mut index);
-    assert_eq!(index.entries.len(), 3);
+    assert_eq!(index.entry_count(), 3);
     let mut end = 0;
     for page in 0..index.page_count() {
         let range = index.page(page);
@@ -72,5 +61,5 @@ fn a_journal_that_comes_later_is_found() {
     let mut journal = Journal::create(&path).unwrap();
     iteration(&mut journal, 1, &["x".repeat(3 * BLOCK)]);
     read(&mut index);
-    assert_eq!((index.entries.len(), index.known()), (2, journal.length()));
+    assert_eq!((index.entry_count(), index.known()), (2, journal.length()));
 }

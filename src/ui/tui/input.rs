@@ -19,7 +19,7 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    /// What stands before the answer.
+    /// What is before the answer.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Search => "/",

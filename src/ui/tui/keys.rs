@@ -7,9 +7,9 @@ use super::search::Direction;
 
 /// What a person wants of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum KeyAction {
     Step(isize),
-    Leaf(isize),
+    Screenful(isize),
     First,
     /// To the last row, and follow.
     Last,
@@ -21,7 +21,7 @@ pub(crate) enum Wish {
     /// The pane before or after.
     NextPane(isize),
     /// Open or close what is pointed at.
-    Turn,
+    Toggle,
     /// Open or close all tools.
     Tools,
     /// Open or close all thinking.
@@ -48,7 +48,7 @@ pub(crate) enum Wish {
     /// Let the terminal have the mouse.
     Mouse,
     Help,
-    /// Draw everything anew.
+    /// Redraw the screen.
     Redraw,
     /// Back, or away with a message.
     Back,
@@ -96,12 +96,12 @@ pub const KEYS: &[(&str, &[Key])] = &[
     (
         "Steer",
         &[
-            key("p", "pause after this iteration, or go on", "pause"),
+            key("p", "pause after this iteration, or continue", "pause"),
             key("s", "stop after this iteration", "stop"),
             key("S", "stop now, with the agent", ""),
             key("i", "a hint for the next iteration", "hint"),
-            key("a", "answer the question a run ended with, and go on with it", ""),
-            key("r", "wait no longer for a rate limit", ""),
+            key("a", "answer the question a run ended with, and resume it", ""),
+            key("r", "retry now instead of waiting for a rate limit", ""),
             key("l", "another limit: 200 (iterations), $5, 2h", ""),
         ],
     ),
@@ -110,9 +110,9 @@ pub const KEYS: &[(&str, &[Key])] = &[
         &[
             key("m", "let the terminal have the mouse, for selecting text, or take it back", ""),
             key("?", "these keys", "help"),
-            key("Ctrl-L", "draw everything anew", ""),
+            key("Ctrl-L", "redraw the screen", ""),
             key("q", "leave", "leave"),
-            key("Ctrl-Z", "halt, with the agent in `ralph run --tui`; `fg` goes on", ""),
+            key("Ctrl-Z", "suspend, with the agent in `ralph run --tui`; `fg` continues", ""),
             key("Ctrl-C", "in `ralph run --tui`: ask the agent to stop; elsewhere: leave", ""),
         ],
     ),
@@ -123,53 +123,53 @@ const fn key(keys: &'static str, does: &'static str, short: &'static str) -> Key
 }
 
 /// What a key means outside of an input line.
-pub(crate) fn wish(key: KeyEvent) -> Option<Wish> {
+pub(crate) fn action(key: KeyEvent) -> Option<KeyAction> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return Some(match key.code {
-            KeyCode::Char('c') => Wish::Interrupt,
-            KeyCode::Char('z') => Wish::Suspend,
-            KeyCode::Char('l') => Wish::Redraw,
-            KeyCode::Char('f') => Wish::Leaf(1),
-            KeyCode::Char('b') => Wish::Leaf(-1),
+            KeyCode::Char('c') => KeyAction::Interrupt,
+            KeyCode::Char('z') => KeyAction::Suspend,
+            KeyCode::Char('l') => KeyAction::Redraw,
+            KeyCode::Char('f') => KeyAction::Screenful(1),
+            KeyCode::Char('b') => KeyAction::Screenful(-1),
             _ => return None,
         });
     }
     Some(match key.code {
-        KeyCode::Up | KeyCode::Char('k') => Wish::Step(-1),
-        KeyCode::Down | KeyCode::Char('j') => Wish::Step(1),
-        KeyCode::PageUp | KeyCode::Char('b') => Wish::Leaf(-1),
-        KeyCode::PageDown | KeyCode::Char(' ') => Wish::Leaf(1),
-        KeyCode::Home | KeyCode::Char('g') => Wish::First,
-        KeyCode::End | KeyCode::Char('G') => Wish::Last,
-        KeyCode::Tab | KeyCode::BackTab => Wish::Side,
-        KeyCode::Char('[') => Wish::Iteration(-1),
-        KeyCode::Char(']') => Wish::Iteration(1),
-        KeyCode::Left => Wish::NextPane(-1),
-        KeyCode::Right => Wish::NextPane(1),
-        KeyCode::Char(digit @ '1'..='9') => Wish::Show(Pane::ALL[usize::from(digit as u8 - b'1')]),
-        KeyCode::Enter => Wish::Turn,
-        KeyCode::Char('o') => Wish::Tools,
-        KeyCode::Char('O') => Wish::Thinking,
-        KeyCode::Char('t') => Wish::Tool(Direction::Forward),
-        KeyCode::Char('T') => Wish::Tool(Direction::Backward),
-        KeyCode::Char('/') => Wish::Search,
-        KeyCode::Char('n') => Wish::Again(Direction::Forward),
-        KeyCode::Char('N') => Wish::Again(Direction::Backward),
-        KeyCode::Char('f') => Wish::Follow,
-        KeyCode::Char('y') => Wish::Copy,
-        KeyCode::Char('w') => Wish::Write,
-        KeyCode::Char('e') => Wish::Stream,
-        KeyCode::Char('p') => Wish::Pause,
-        KeyCode::Char('s') => Wish::Stop,
-        KeyCode::Char('S') => Wish::StopNow,
-        KeyCode::Char('i') => Wish::Hint,
-        KeyCode::Char('a') => Wish::Answer,
-        KeyCode::Char('r') => Wish::Retry,
-        KeyCode::Char('l') => Wish::Limit,
-        KeyCode::Char('m') => Wish::Mouse,
-        KeyCode::Char('?') | KeyCode::F(1) => Wish::Help,
-        KeyCode::Char('q') => Wish::Leave,
-        KeyCode::Esc => Wish::Back,
+        KeyCode::Up | KeyCode::Char('k') => KeyAction::Step(-1),
+        KeyCode::Down | KeyCode::Char('j') => KeyAction::Step(1),
+        KeyCode::PageUp | KeyCode::Char('b') => KeyAction::Screenful(-1),
+        KeyCode::PageDown | KeyCode::Char(' ') => KeyAction::Screenful(1),
+        KeyCode::Home | KeyCode::Char('g') => KeyAction::First,
+        KeyCode::End | KeyCode::Char('G') => KeyAction::Last,
+        KeyCode::Tab | KeyCode::BackTab => KeyAction::Side,
+        KeyCode::Char('[') => KeyAction::Iteration(-1),
+        KeyCode::Char(']') => KeyAction::Iteration(1),
+        KeyCode::Left => KeyAction::NextPane(-1),
+        KeyCode::Right => KeyAction::NextPane(1),
+        KeyCode::Char(digit @ '1'..='9') => KeyAction::Show(Pane::ALL[usize::from(digit as u8 - b'1')]),
+        KeyCode::Enter => KeyAction::Toggle,
+        KeyCode::Char('o') => KeyAction::Tools,
+        KeyCode::Char('O') => KeyAction::Thinking,
+        KeyCode::Char('t') => KeyAction::Tool(Direction::Forward),
+        KeyCode::Char('T') => KeyAction::Tool(Direction::Backward),
+        KeyCode::Char('/') => KeyAction::Search,
+        KeyCode::Char('n') => KeyAction::Again(Direction::Forward),
+        KeyCode::Char('N') => KeyAction::Again(Direction::Backward),
+        KeyCode::Char('f') => KeyAction::Follow,
+        KeyCode::Char('y') => KeyAction::Copy,
+        KeyCode::Char('w') => KeyAction::Write,
+        KeyCode::Char('e') => KeyAction::Stream,
+        KeyCode::Char('p') => KeyAction::Pause,
+        KeyCode::Char('s') => KeyAction::Stop,
+        KeyCode::Char('S') => KeyAction::StopNow,
+        KeyCode::Char('i') => KeyAction::Hint,
+        KeyCode::Char('a') => KeyAction::Answer,
+        KeyCode::Char('r') => KeyAction::Retry,
+        KeyCode::Char('l') => KeyAction::Limit,
+        KeyCode::Char('m') => KeyAction::Mouse,
+        KeyCode::Char('?') | KeyCode::F(1) => KeyAction::Help,
+        KeyCode::Char('q') => KeyAction::Leave,
+        KeyCode::Esc => KeyAction::Back,
         _ => return None,
     })
 }

@@ -6,13 +6,12 @@
 
 mod act;
 mod actions;
-mod blocks;
+mod block;
+mod block_rows;
 mod detail;
 mod index;
 mod input;
 mod keys;
-mod model;
-
 mod offscreen;
 mod panes;
 mod rows;
@@ -33,15 +32,14 @@ pub use actions::Actions;
 pub use keys::KEYS;
 pub use keys::Key;
 pub use offscreen::Offscreen;
-pub use panes::list::Mark;
 pub use screen::pane_size;
-pub use theme::Signs;
 
+pub use super::model::IterationState;
 use super::style::{Glyphs, Palette};
 use crate::journal::RunDirectory;
 use crate::terminal::{self, FullScreen, Keyboard};
-use act::Deed;
-use state::{State, Work};
+use act::Effect;
+use state::{ViewState, Work};
 use theme::Theme;
 
 /// The least time between two frames.
@@ -81,9 +79,9 @@ pub struct Options {
 /// How the view was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Somebody had seen enough.
+    /// Someone had seen enough.
     Closed,
-    /// Somebody answered the question that the run ended with.
+    /// Someone answered the question that the run ended with.
     Answered(String),
     /// A Unix signal ended it.
     Signal(i32),
@@ -110,11 +108,11 @@ pub struct Seen {
     pub from: u64,
 }
 
-/// Shows a run until somebody leaves.
+/// Shows a run until someone leaves.
 pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     let caught = Signals::catch(&*options.actions)?;
     let Options { directory, palette, glyphs, owner, actions } = options;
-    let mut state = State::new(directory, &Theme::new(palette, glyphs), actions, owner);
+    let mut state = ViewState::new(directory, &Theme::new(palette, glyphs), actions, owner);
     let mut taken = FullScreen::take()?;
     let mut drawn: Option<Instant> = None;
     let mut size = taken.screen.size()?;
@@ -128,7 +126,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
         let now_size = taken.screen.size()?;
         state.changed |= now_size != size;
         size = now_size;
-        if state.ticks() && drawn.is_none_or(|drawn| drawn.elapsed() >= CLOCK) {
+        if state.running && drawn.is_none_or(|drawn| drawn.elapsed() >= CLOCK) {
             state.changed = true;
         }
         if state.changed && drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {
@@ -160,35 +158,35 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
             };
             patience = Duration::ZERO;
             let left = match state.event(event) {
-                Deed::None => None,
-                Deed::Copy(text) => terminal::copy(&text).map(|()| None)?,
-                Deed::Mouse => {
-                    let words = if taken.turn_mouse()? { "the mouse is ours" } else { "the mouse is the terminal's" };
-                    state.tell(words);
+                Effect::None => None,
+                Effect::Copy(text) => terminal::copy(&text).map(|()| None)?,
+                Effect::Mouse => {
+                    let words = if taken.turn_mouse()? { "the mouse works here" } else { "the mouse selects text" };
+                    state.set_message(words);
                     None
                 }
-                Deed::Redraw => taken.screen.clear().map(|()| None)?,
-                Deed::Interrupt => {
+                Effect::Redraw => taken.screen.clear().map(|()| None)?,
+                Effect::Interrupt => {
                     state.actions.interrupt();
-                    state.tell("asked the agent to stop; Ctrl-C once more kills it");
+                    state.set_message("asked the agent to stop; Ctrl-C once more kills it");
                     None
                 }
-                Deed::Suspend => {
+                Effect::Suspend => {
                     drop(taken);
-                    state.actions.suspend(state.player());
+                    state.actions.suspend(state.runner());
                     caught.wait_until_continued();
                     taken = FullScreen::take()?;
                     state.changed = true;
                     None
                 }
-                Deed::Leave(left) => Some(left),
+                Effect::Leave(left) => Some(left),
             };
             if let Some(left) = left {
                 return Ok(Seen { left, from: lines_from(&state) });
             }
         }
         // A run of this process takes Unix signals itself, and closes the view when it is over.
-        let signal = caught.take().filter(|_| owner == Owner::Another || state.index.end.is_some());
+        let signal = caught.take().filter(|_| owner == Owner::Another || state.index.run().end.is_some());
         let left = match signal {
             Some(number) => Some(Left::Signal(number)),
             None if remote.closed.load(Ordering::SeqCst) => Some(Left::Closed),
@@ -200,8 +198,8 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     }
 }
 
-fn lines_from(state: &State) -> u64 {
-    state.index.end.as_ref().map_or(state.index.known(), |end| end.at)
+fn lines_from(state: &ViewState) -> u64 {
+    state.index.run().end.as_ref().map_or(state.index.known(), |end| end.offset)
 }
 
 /// Unix signals that end a program, noted until the view looks.

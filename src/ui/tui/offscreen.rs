@@ -5,13 +5,13 @@ use jiff::Timestamp;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
-use super::state::{State, Work};
+use super::state::{ViewState, Work};
 use super::theme::Theme;
 use super::{Options, screen};
 
 /// A view that is drawn into memory.
 pub struct Offscreen {
-    state: State,
+    state: ViewState,
     buffer: Buffer,
 }
 
@@ -19,7 +19,7 @@ impl Offscreen {
     /// A view of so many columns and rows, at a moment.
     pub fn new(options: Options, columns: u16, rows: u16, now: Timestamp) -> Self {
         let Options { directory, palette, glyphs, owner, actions } = options;
-        let mut state = State::new(directory, &Theme::new(palette, glyphs), actions, owner);
+        let mut state = ViewState::new(directory, &Theme::new(palette, glyphs), actions, owner);
         state.now = now;
         let mut offscreen = Self { state, buffer: Buffer::empty(Rect::new(0, 0, columns, rows)) };
         offscreen.settle();

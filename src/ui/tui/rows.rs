@@ -44,11 +44,6 @@ pub(crate) fn paragraph(first: &Row, rest: &Row, text: &str, ink: Ink, columns: 
     rows
 }
 
-/// The largest place up to `most` where a text can be cut.
-pub(crate) fn boundary(text: &str, most: usize) -> usize {
-    (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
-}
-
 /// The same for an agent's Markdown.
 pub(crate) fn markdown(first: &Row, rest: &Row, text: &str, glyphs: Glyphs, columns: usize) -> Vec<Row> {
     let room = columns.saturating_sub(width(&first.text())).max(8);

@@ -1,4 +1,4 @@
-//! The layout: what stands where, from 40 columns to 300.
+//! The layout: what is where, from 40 columns to 300.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::panes::{Pane, plan, tools};
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
 use super::search::Query;
-use super::state::{Side, State};
+use super::state::{Side, ViewState};
 use super::theme::Theme;
-use crate::journal::Activity;
-use crate::journal::Outcome;
+use crate::journal::{Activity, Outcome};
 use crate::ui::figures;
-use crate::ui::history::Standing;
+use crate::ui::model::RunState;
 use crate::ui::style::Ink;
 use crate::ui::text::{cut, harmless, width};
+use crate::ui::words;
 
 /// The first and the last line, and what keys go to.
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -33,7 +33,7 @@ const WITH_PLAN: u16 = 130;
 const SILENT: Duration = Duration::from_secs(5);
 
 /// Draws everything; where the cursor is, when a line is being written.
-pub(crate) fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+pub(crate) fn draw(state: &mut ViewState, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     if area.height < 3 || area.width < 10 {
         return None;
     }
@@ -43,7 +43,7 @@ pub(crate) fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option
     if list.width > 0 && pane.width > 0 {
         let style = state.theme.style(Ink::Dim);
         (body.top()..body.bottom()).for_each(|y| {
-            buffer.set_string(list.right(), y, state.theme.signs.column, style);
+            buffer.set_string(list.right(), y, state.theme.glyphs.screen.column, style);
         });
     }
     state.areas.list = list;
@@ -65,7 +65,7 @@ pub(crate) fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) -> Option
             state.help_scroll.height = usize::from(content.height);
             let places = state.help_scroll.window(&mut rows);
             for (line, place) in (0..).zip(places) {
-                put(buffer, content, line, &rows.row(place.page, place.row), &Look::plain(&state.theme));
+                put(buffer, content, line, &rows.row(place.page, place.row), &RowStyle::plain(&state.theme));
             }
             let edge = Rect { x: content.x + columns, width: 1, ..content };
             thumb(&state.help_scroll, &mut rows, edge, &state.theme, buffer);
@@ -115,7 +115,7 @@ pub fn pane_size(columns: u16, rows: u16) -> (u16, u16) {
     (content.width, content.height)
 }
 
-struct Look<'a> {
+struct RowStyle<'a> {
     theme: &'a Theme,
     query: Option<&'a Query>,
     pointed: Pointed,
@@ -131,13 +131,13 @@ enum Pointed {
     Not,
 }
 
-impl<'a> Look<'a> {
+impl<'a> RowStyle<'a> {
     const fn plain(theme: &'a Theme) -> Self {
         Self { theme, query: None, pointed: Pointed::Not }
     }
 }
 
-fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &Look) {
+fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &RowStyle) {
     if line >= area.height {
         return;
     }
@@ -170,7 +170,7 @@ fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &Look) {
     }
 }
 
-fn draw_list(state: &mut State, area: Rect, buffer: &mut Buffer) {
+fn draw_list(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     let height = usize::from(area.height);
     let mut scroll = state.list_scroll;
     if scroll.height != height {
@@ -185,13 +185,13 @@ fn draw_list(state: &mut State, area: Rect, buffer: &mut Buffer) {
             (false, _) => Pointed::Not,
         };
         let row = list.row(place.page, place.row);
-        put(buffer, area, line, &row, &Look { pointed, ..Look::plain(&state.theme) });
+        put(buffer, area, line, &row, &RowStyle { pointed, ..RowStyle::plain(&state.theme) });
     }
     state.list_scroll = scroll;
 }
 
 /// The names of the panes: of the one in front, and of as many others as there is room for. All have their number.
-fn draw_tabs(state: &mut State, area: Rect, buffer: &mut Buffer) {
+fn draw_tabs(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     let names = Pane::ALL.map(|pane| format!("{} {}", pane.number() + 1, pane.name()));
     let all: usize = names.iter().map(|name| name.len() + 2).sum();
     let (edge, mut room) = if all <= usize::from(area.width) { (" ", all) } else { ("", usize::from(area.width)) };
@@ -216,7 +216,7 @@ fn draw_tabs(state: &mut State, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
+fn draw_pane(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     // The last column shows where the window is.
     let columns = area.width.saturating_sub(1);
     let number = state.pane.number();
@@ -245,7 +245,7 @@ fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
             let row = pages.row(place.page, place.row);
             let pointed = if place == scroll.cursor && front { Pointed::Here } else { Pointed::Not };
             let query = (!query.is_empty()).then_some(&query);
-            put(buffer, Rect { width: columns, ..area }, line, &row, &Look { theme: &theme, query, pointed });
+            put(buffer, Rect { width: columns, ..area }, line, &row, &RowStyle { theme: &theme, query, pointed });
         }
         thumb(scroll, pages, Rect { x: area.x + columns, width: 1, ..area }, &theme, buffer);
     });
@@ -253,7 +253,7 @@ fn draw_pane(state: &mut State, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Shows on the edge where the window is in the whole.
-fn thumb(scroll: &Scroll, pages: &mut impl Pages, edge: Rect, theme: &Theme, buffer: &mut Buffer) {
+fn thumb(scroll: &Scroll, pages: &mut dyn Pages, edge: Rect, theme: &Theme, buffer: &mut Buffer) {
     let range = pages.pages();
     let Place { page, row } = scroll.top;
     let count = pages.count(page).max(1);
@@ -267,20 +267,20 @@ fn thumb(scroll: &Scroll, pages: &mut impl Pages, edge: Rect, theme: &Theme, buf
     let place = (before * rows + row) * track / (range.len().max(1) * rows);
     let place = if scroll.cursor >= scroll.top && is_last(scroll, pages) { track } else { place.min(track) };
     let y = edge.y + u16::try_from(place).unwrap_or(0);
-    buffer.set_string(edge.x, y, theme.signs.thumb, theme.style(Ink::Dim));
+    buffer.set_string(edge.x, y, theme.glyphs.screen.thumb, theme.style(Ink::Dim));
 }
 
-fn is_last(scroll: &Scroll, pages: &mut impl Pages) -> bool {
+fn is_last(scroll: &Scroll, pages: &mut dyn Pages) -> bool {
     let mut probe = *scroll;
     probe.roll(pages, 1);
     probe.top == scroll.top
 }
 
 /// Plan and tools beside the transcript.
-fn draw_beside(state: &mut State, area: Rect, buffer: &mut Buffer) {
+fn draw_beside(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     let style = state.theme.style(Ink::Dim);
     (area.top()..area.bottom()).for_each(|y| {
-        buffer.set_string(area.x, y, state.theme.signs.column, style);
+        buffer.set_string(area.x, y, state.theme.glyphs.screen.column, style);
     });
     let area = Rect { x: area.x + 2, width: area.width - 2, ..area };
     let columns = usize::from(area.width);
@@ -298,33 +298,29 @@ fn draw_beside(state: &mut State, area: Rect, buffer: &mut Buffer) {
     called.drain(tools::HEADING.min(called.len())..(tools::HEADING + hidden).min(called.len()));
     rows.append(&mut called);
     for (line, row) in (0..area.height).zip(&rows) {
-        put(buffer, area, line, row, &Look::plain(&state.theme));
+        put(buffer, area, line, row, &RowStyle::plain(&state.theme));
     }
 }
 
 /// The first line: what matters most stays longest when there is little room.
-fn header(state: &State, area: Rect, buffer: &mut Buffer) {
-    let index = &state.index;
+fn header(state: &ViewState, area: Rect, buffer: &mut Buffer) {
+    let (run, now) = (state.index.run(), state.state());
     let mut parts: Vec<(u8, String)> = vec![(6, format!("ralph {}", harmless(&state.directory.id)))];
-    if !index.run.agent.is_empty() {
-        parts.push((5, harmless(&index.run.agent)));
+    if !run.agent.is_empty() {
+        parts.push((5, harmless(run.newest_agent())));
     }
-    parts.push((0, standing(state)));
-    if let Some(last) = index.entries.last().filter(|entry| entry.iteration > 0) {
-        parts.push((1, format!("{}/{}", last.iteration, index.run.most)));
-    }
-    if let Some(hat) = index.entries.last().and_then(|entry| entry.hat.as_deref()) {
-        parts.push((4, harmless(hat)));
+    parts.push((0, words::state_at(now, state.now)));
+    if let Some(last) = run.iterations.last() {
+        parts.push((1, format!("{}/{}", last.iteration, run.max_iterations)));
+        parts.extend(last.hat.as_deref().map(|hat| (4, harmless(hat))));
     }
     parts.extend(elapsed(state).map(|time| (2, time)));
-    let silent = state.heard.elapsed();
-    if state.standing() == Standing::Running && silent >= SILENT {
+    let silent = state.newest_seen.elapsed();
+    if now == RunState::Running && silent >= SILENT {
         parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
     }
-    let (tokens, cost) = index.spent();
-    parts.extend(tokens.map(|tokens| (4, figures::tokens(tokens))));
-    let most = index.run.most_usd.map_or_else(String::new, |most| format!(" of {}", figures::money(most)));
-    parts.extend(cost.map(|cost| (3, format!("{}{most}", figures::money(cost)))));
+    parts.extend(run.tokens().map(|tokens| (4, figures::tokens(tokens))));
+    parts.extend(run.cost().map(|cost| (3, figures::money_of(cost, run.max_cost_usd))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);
@@ -339,29 +335,18 @@ fn header(state: &State, area: Rect, buffer: &mut Buffer) {
     buffer.set_stringn(area.x + 1, area.y, &line, usize::from(area.width) - 1, REVERSED);
 }
 
-fn standing(state: &State) -> String {
-    match (state.standing(), &state.index.activity) {
-        (Standing::Waiting, Activity::Waiting { until, .. }) => {
-            let left = (until.as_millisecond() - state.now.as_millisecond()).max(0) / 1000 * 1000;
-            format!("waiting {}", figures::duration(u64::try_from(left).unwrap_or(0)))
-        }
-        (Standing::Running, Activity::Pausing) => "pausing".to_owned(),
-        (standing, _) => standing.name().to_owned(),
-    }
-}
-
-fn elapsed(state: &State) -> Option<String> {
-    let started = state.index.run.started?;
-    if let Some(end) = &state.index.end {
-        return Some(figures::duration(end.duration_ms));
-    }
-    let until = if state.running { state.now } else { state.index.newest? };
-    let passed = (until.as_millisecond() - started.as_millisecond()).max(0) / 1000 * 1000;
-    u64::try_from(passed).ok().map(figures::duration)
+fn elapsed(state: &ViewState) -> Option<String> {
+    let run = state.index.run();
+    let passed = match (&run.end, run.newest) {
+        (Some(end), _) => return Some(figures::duration(end.duration_ms)),
+        (None, None) => return None,
+        (None, Some(newest)) => run.elapsed_ms(if state.running { state.now } else { newest }),
+    };
+    Some(figures::duration(passed / 1000 * 1000))
 }
 
 /// The last line: a question, a message, or the keys.
-fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+fn footer(state: &ViewState, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let columns = usize::from(area.width);
     let style = REVERSED;
     buffer.set_style(area, style);
@@ -390,10 +375,10 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         format!("searching, {} %  Esc ends it", state.searched)
     } else if state.index.percent() < 99 && state.index.known() > 0 {
         format!("reading the journal, {} %", state.index.percent())
-    } else if let (Activity::Waiting { reason, .. }, true) = (&state.index.activity, state.running) {
+    } else if let (Activity::Waiting { reason, .. }, true) = (&state.index.run().activity, state.running) {
         format!("waiting: {}  r retry now", harmless(reason))
     } else if let Some(question) = question(state) {
-        format!("it asks: {}  a answers, q leaves", harmless(&question.replace('\n', " ")))
+        format!("question: {}  a answer  q leave", harmless(&question.replace('\n', " ")))
     } else {
         keys(state, columns)
     };
@@ -401,8 +386,8 @@ fn footer(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     None
 }
 
-fn question(state: &State) -> Option<&str> {
-    let end = state.index.end.as_ref().filter(|end| end.outcome == Outcome::Human)?;
+fn question(state: &ViewState) -> Option<&str> {
+    let end = state.index.run().end.as_ref().filter(|end| end.outcome == Outcome::Human)?;
     Some(end.question.as_deref().unwrap_or(&end.reason))
 }
 
@@ -417,11 +402,11 @@ fn skip_columns(text: &str, columns: usize) -> String {
 }
 
 /// As many keys as there is room for.
-fn keys(state: &State, columns: usize) -> String {
+fn keys(state: &ViewState, columns: usize) -> String {
     const FIRST: [&str; 4] = ["help", "leave", "list", "search"];
     let all = || KEYS.iter().flat_map(|(_, keys)| *keys).filter(|key| !key.short.is_empty());
     let first = FIRST.iter().filter_map(|name| all().find(|key| key.short == *name));
-    let is_over = state.index.end.is_some();
+    let is_over = state.index.run().end.is_some();
     let mut line = match (is_over, state.follow) {
         (true, _) => "the run is over: q leaves".to_owned(),
         (false, true) => "following".to_owned(),

@@ -1,4 +1,4 @@
-//! Where a pane stands, and how it moves: by rows over pages, of which only those in sight are ever asked for.
+//! Where a pane is, and how it moves: by rows over pages, of which only those in sight are ever asked for.
 
 use std::ops::Range;
 
@@ -33,13 +33,13 @@ pub(crate) struct Scroll {
 
 impl Scroll {
     /// Moves the cursor by rows; the window follows.
-    pub(crate) fn step(&mut self, pages: &mut impl Pages, rows: isize) {
+    pub(crate) fn step(&mut self, pages: &mut dyn Pages, rows: isize) {
         self.cursor = walk(pages, self.cursor, rows);
         self.show(pages);
     }
 
     /// Moves the window by rows; the cursor stays in it.
-    pub(crate) fn roll(&mut self, pages: &mut impl Pages, rows: isize) {
+    pub(crate) fn roll(&mut self, pages: &mut dyn Pages, rows: isize) {
         self.top = walk(pages, self.top, rows);
         self.fill(pages);
         let last = walk(pages, self.top, reach(self.height));
@@ -47,32 +47,32 @@ impl Scroll {
     }
 
     /// Goes to the first row.
-    pub(crate) fn first(&mut self, pages: &mut impl Pages) {
+    pub(crate) fn first(&mut self, pages: &mut dyn Pages) {
         self.cursor = Place { page: pages.pages().start, row: 0 };
         self.show(pages);
     }
 
     /// Goes to the last row.
-    pub(crate) fn last(&mut self, pages: &mut impl Pages) {
+    pub(crate) fn last(&mut self, pages: &mut dyn Pages) {
         self.cursor = end(pages);
         self.show(pages);
     }
 
     /// Goes to a place, with some rows before it in sight.
-    pub(crate) fn go(&mut self, pages: &mut impl Pages, place: Place) {
+    pub(crate) fn go(&mut self, pages: &mut dyn Pages, place: Place) {
         self.cursor = place;
         self.top = walk(pages, place, -reach(self.height / 3 + 1));
         self.show(pages);
     }
 
     /// The places in sight, the cursor among them.
-    pub(crate) fn in_sight(&mut self, pages: &mut impl Pages) -> Vec<Place> {
+    pub(crate) fn in_sight(&mut self, pages: &mut dyn Pages) -> Vec<Place> {
         self.show(pages);
         self.window(pages)
     }
 
     /// The places in sight, wherever the cursor is.
-    pub(crate) fn window(&mut self, pages: &mut impl Pages) -> Vec<Place> {
+    pub(crate) fn window(&mut self, pages: &mut dyn Pages) -> Vec<Place> {
         self.top = valid(pages, self.top);
         self.fill(pages);
         let mut places = Vec::with_capacity(self.height);
@@ -89,7 +89,7 @@ impl Scroll {
     }
 
     /// Puts cursor and window where there are rows, and the cursor into the window.
-    pub(crate) fn show(&mut self, pages: &mut impl Pages) {
+    pub(crate) fn show(&mut self, pages: &mut dyn Pages) {
         self.cursor = valid(pages, self.cursor);
         self.top = valid(pages, self.top);
         if self.cursor < self.top {
@@ -101,7 +101,7 @@ impl Scroll {
     }
 
     /// No empty rows at the bottom while there are rows above.
-    fn fill(&mut self, pages: &mut impl Pages) {
+    fn fill(&mut self, pages: &mut dyn Pages) {
         let last = end(pages);
         let latest = walk(pages, last, -reach(self.height));
         self.top = self.top.min(latest);
@@ -112,7 +112,7 @@ fn reach(rows: usize) -> isize {
     isize::try_from(rows.saturating_sub(1)).unwrap_or(0)
 }
 
-fn end(pages: &mut impl Pages) -> Place {
+fn end(pages: &mut dyn Pages) -> Place {
     let range = pages.pages();
     for page in range.clone().rev() {
         let count = pages.count(page);
@@ -124,7 +124,7 @@ fn end(pages: &mut impl Pages) -> Place {
 }
 
 /// The nearest place that there is.
-fn valid(pages: &mut impl Pages, place: Place) -> Place {
+fn valid(pages: &mut dyn Pages, place: Place) -> Place {
     let range = pages.pages();
     if place.page < range.start {
         return Place { page: range.start, row: 0 };
@@ -136,7 +136,7 @@ fn valid(pages: &mut impl Pages, place: Place) -> Place {
 }
 
 /// So many rows on, or back; as far as there are rows.
-fn walk(pages: &mut impl Pages, from: Place, rows: isize) -> Place {
+fn walk(pages: &mut dyn Pages, from: Place, rows: isize) -> Place {
     let range = pages.pages();
     let mut place = from;
     let mut left = rows.unsigned_abs();

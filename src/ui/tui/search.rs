@@ -1,4 +1,4 @@
-//! Searching through the whole run, one page after the other, in small steps; it goes on where it began when it comes
+//! Searching through the whole run, one page after the other, in small steps; it continues where it began when it comes
 //! to the end.
 
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl Query {
         }
         let here = |at: usize| Some((from + at, from + at + begins_with(&rest[at..], &self.words)?));
         match self.words.as_bytes()[0] {
-            // Most words are plain ASCII: only where their first letter stands is looked closer.
+            // Most words are plain ASCII: only where their first letter is is looked closer.
             first if self.words.is_ascii() => {
                 memchr::memchr2_iter(first, first.to_ascii_uppercase(), rest.as_bytes()).find_map(here)
             }
@@ -90,7 +90,7 @@ pub(crate) struct Search {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SearchStep {
     /// On this entry, at this place.
     At(usize, Place),
     /// So many percent were looked at.
@@ -113,14 +113,14 @@ impl Search {
         index: &Index,
         theme: &Theme,
         patience: Duration,
-    ) -> Found {
+    ) -> SearchStep {
         let start = Instant::now();
         loop {
             if self.left == 0 || query.is_empty() {
-                return Found::Nowhere;
+                return SearchStep::Nowhere;
             }
             if let Some(place) = self.look(query, transcript, index, theme) {
-                return Found::At(index.entry_of(place.page), place);
+                return SearchStep::At(index.entry_of(place.page), place);
             }
             let count = index.page_count();
             self.left -= 1;
@@ -129,7 +129,7 @@ impl Search {
                 Direction::Backward => (self.page + count - 1) % count,
             };
             if start.elapsed() > patience {
-                return Found::NotYet((self.all - self.left) * 100 / self.all);
+                return SearchStep::NotYet((self.all - self.left) * 100 / self.all);
             }
         }
     }

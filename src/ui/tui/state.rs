@@ -1,6 +1,5 @@
-//! Everything the view knows at a moment: the run, what is selected, where each pane stands. It reads and never writes.
+//! Everything the view knows at a moment: the run, what is selected, where each pane is. It reads and never writes.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -18,12 +17,12 @@ use super::panes::raw::RawBytes;
 use super::panes::{COUNT, Pane, checks, events, help, plan, tools, usage};
 use super::rows::{Row, paragraph};
 use super::scroll::{Listing, Pages, Scroll};
-use super::search::{Found, Query, Search};
+use super::search::{Query, Search, SearchStep};
 use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::event::Stream;
 use crate::journal::RunDirectory;
-use crate::ui::history::Standing;
+use crate::ui::model::RunState;
 use crate::ui::style::Ink;
 
 /// How long one step of reading may take, so that keys are never late.
@@ -53,7 +52,7 @@ pub(crate) struct Areas {
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is one fact about the screen")]
-pub(crate) struct State {
+pub(crate) struct ViewState {
     /// The run as far as it is known.
     pub index: Index,
     pub theme: Theme,
@@ -74,11 +73,11 @@ pub(crate) struct State {
     pub pane: Pane,
     /// Which side takes the keys.
     pub front: Side,
-    /// Where the list stands.
+    /// Where the list is.
     pub list_scroll: Scroll,
-    /// Where each pane stands.
+    /// Where each pane is.
     pub scrolls: [Scroll; COUNT],
-    /// Where the help stands.
+    /// Where the help is.
     pub help_scroll: Scroll,
     /// True while the help is shown.
     pub help: bool,
@@ -95,7 +94,7 @@ pub(crate) struct State {
     pub running: bool,
     asked: Option<Instant>,
     /// When there was last something new.
-    pub heard: Instant,
+    pub newest_seen: Instant,
     pub now: Timestamp,
     /// True when the screen is not what it should be.
     pub changed: bool,
@@ -110,7 +109,7 @@ pub(crate) enum Work {
     Done,
 }
 
-impl State {
+impl ViewState {
     pub(crate) fn new(directory: RunDirectory, theme: &Theme, actions: Box<dyn Actions>, owner: Owner) -> Self {
         let index = Index::new(&directory.journal());
         Self {
@@ -140,7 +139,7 @@ impl State {
             searched: 0,
             running: false,
             asked: None,
-            heard: Instant::now(),
+            newest_seen: Instant::now(),
             now: Timestamp::now(),
             changed: true,
             areas: Areas::default(),
@@ -154,21 +153,21 @@ impl State {
             Ok(Reach::Same) => {}
             Ok(reach) => {
                 self.changed = true;
-                self.heard = Instant::now();
+                self.newest_seen = Instant::now();
                 if reach == Reach::More {
                     work = Work::Left;
                 } else if self.follow {
-                    self.select(self.index.entries.len() - 1);
+                    self.select(self.index.entry_count() - 1);
                     self.show_newest();
                 }
             }
-            Err(error) => self.tell(format!("cannot read the journal: {error}")),
+            Err(error) => self.set_message(format!("cannot read the journal: {error}")),
         }
         self.ask_whether_alive();
         if work == Work::Done && self.gather() == Work::Left {
             work = Work::Left;
         }
-        if self.look_on() == Work::Left {
+        if self.continue_search() == Work::Left {
             work = Work::Left;
         }
         if self.message.as_ref().is_some_and(|(since, _)| since.elapsed() > MESSAGE) {
@@ -181,10 +180,10 @@ impl State {
     fn ask_whether_alive(&mut self) {
         if self.asked.is_none_or(|asked| asked.elapsed() >= ALIVE) {
             self.asked = Some(Instant::now());
-            let running = self.index.end.is_none() && self.actions.is_running();
+            let running = self.index.run().end.is_none() && self.actions.is_running();
             self.set_running(running);
         }
-        if self.index.end.is_some() {
+        if self.index.run().end.is_some() {
             self.set_running(false);
         }
     }
@@ -197,7 +196,7 @@ impl State {
         (self.running, self.changed) = (running, true);
         if !running && self.input.as_ref().is_some_and(|input| input.question.needs_running_run()) {
             self.input = None;
-            self.tell("the run has ended");
+            self.set_message("the run has ended");
         }
     }
 
@@ -214,15 +213,15 @@ impl State {
         let more = needs && self.detail.advance(&self.index, STEP);
         self.changed |= more;
         if self.pane == Pane::Files {
-            let is_over = self.index.entries.get(self.selected).is_some_and(|entry| entry.ended.is_some());
+            let is_over = self.index.iteration(self.selected).is_some_and(|tried| tried.ended.is_some());
             if self.files.entry() != self.selected || (self.files.is_early() && is_over) {
                 self.files = Files::ask(self.selected, &self.index, &mut *self.actions);
                 self.changed = true;
             }
-            self.changed |= self.files.hear();
+            self.changed |= self.files.poll();
         }
         if self.pane == Pane::Raw {
-            let iteration = self.index.entries.get(self.selected).map_or(0, |entry| entry.iteration);
+            let iteration = self.index.number(self.selected);
             if self.raw.what() != (iteration, self.stream) {
                 self.raw = RawBytes::open(&self.directory.raw(), iteration, self.stream);
                 self.changed = true;
@@ -242,12 +241,11 @@ impl State {
     /// Plays on what the agent draws.
     fn watch_agent(&mut self) -> Work {
         if self.agent_screen.as_ref().is_none_or(|screen| screen.entry() != self.selected) {
-            let entry = self.index.entries.get(self.selected);
-            let terminal = entry.and_then(|entry| Some((entry.iteration, entry.terminal?)));
-            let Some((iteration, terminal)) = terminal else {
+            let Some(terminal) = self.index.terminal(self.selected) else {
                 self.agent_screen = None;
                 return Work::Done;
             };
+            let iteration = self.index.number(self.selected);
             self.agent_screen = Some(AgentScreen::open(&self.directory.raw(), self.selected, iteration, terminal));
             self.changed = true;
         }
@@ -273,26 +271,25 @@ impl State {
         if let Some(trouble) = self.agent_screen.as_ref().and_then(AgentScreen::trouble) {
             return trouble.to_owned();
         }
-        match self.index.entries.get(self.selected) {
-            Some(entry) if entry.iteration > 0 => {
-                "the agent has no terminal in this iteration, so it draws no screen: `--pty` gives it one".to_owned()
-            }
-            _ => "no agent is at work here: `]` goes to an iteration".to_owned(),
+        if self.index.iteration(self.selected).is_some() {
+            return "the agent has no terminal in this iteration, so it draws no screen: `--pty` gives it one"
+                .to_owned();
         }
+        "no agent works here: `]` goes to an iteration".to_owned()
     }
 
     /// Goes on with the search.
-    fn look_on(&mut self) -> Work {
+    fn continue_search(&mut self) -> Work {
         let Some(search) = &mut self.search else { return Work::Done };
         let found = search.advance(&self.query, &mut self.transcript, &self.index, &self.theme, STEP);
         self.changed = true;
         match found {
-            Found::NotYet(percent) => {
+            SearchStep::NotYet(percent) => {
                 self.searched = percent;
                 return Work::Left;
             }
-            Found::Nowhere => self.tell(format!("`{}` is nowhere in this run", self.query.words())),
-            Found::At(entry, place) => {
+            SearchStep::Nowhere => self.set_message(format!("`{}` not found in this run", self.query.words())),
+            SearchStep::At(entry, place) => {
                 self.select(entry);
                 self.follow = false;
                 self.pane = Pane::Transcript;
@@ -307,7 +304,7 @@ impl State {
 
     /// Selects an entry; its panes begin at their beginning.
     pub(crate) fn select(&mut self, entry: usize) {
-        let entry = entry.min(self.index.entries.len() - 1);
+        let entry = entry.min(self.index.entry_count() - 1);
         if self.selected != entry {
             self.selected = entry;
             self.changed = true;
@@ -339,21 +336,20 @@ impl State {
         }
     }
 
-    /// Does something with the pane in front, and where it stands.
-    pub(crate) fn scroll_pane(&mut self, act: impl FnOnce(&mut Scroll, &mut Shown)) {
+    /// Does something with the pane in front, and where it is.
+    pub(crate) fn scroll_pane(&mut self, act: impl FnOnce(&mut Scroll, &mut dyn Pages)) {
         self.changed = true;
         let number = self.pane.number();
         let mut scroll = self.scrolls[number];
         match self.pane {
             Pane::Transcript => {
-                let pages = self.transcript.of(&self.index, &self.theme, self.selected);
-                act(&mut scroll, &mut Shown::Transcript(pages));
+                act(&mut scroll, &mut self.transcript.of(&self.index, &self.theme, self.selected));
             }
-            Pane::Raw => act(&mut scroll, &mut Shown::Raw(&mut self.raw)),
+            Pane::Raw => act(&mut scroll, &mut self.raw),
             _ => {
                 let columns = usize::from(self.areas.pane.width).max(20);
                 let rows = self.rows(columns, scroll.height);
-                act(&mut scroll, &mut Shown::Listing(Listing(rows)));
+                act(&mut scroll, &mut Listing(rows));
             }
         }
         self.scrolls[number] = scroll;
@@ -382,54 +378,13 @@ impl State {
         Listing(help::rows(&self.theme, columns))
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        match &self.index.end {
-            Some(end) => Standing::Ended(end.outcome),
-            None if self.running => Standing::of(&self.index.activity),
-            None => Standing::Unfinished,
-        }
+    pub(crate) fn state(&self) -> RunState {
+        RunState::of(self.index.run(), self.running)
     }
 
     /// Tells something at the bottom.
-    pub(crate) fn tell(&mut self, words: impl Into<String>) {
+    pub(crate) fn set_message(&mut self, words: impl Into<String>) {
         self.message = Some((Instant::now(), words.into()));
         self.changed = true;
     }
-
-    /// True while time is shown that passes.
-    pub(crate) const fn ticks(&self) -> bool {
-        self.running
-    }
-}
-
-impl Pages for Shown<'_> {
-    fn pages(&self) -> Range<usize> {
-        match self {
-            Self::Transcript(pages) => pages.pages(),
-            Self::Raw(pages) => pages.pages(),
-            Self::Listing(pages) => pages.pages(),
-        }
-    }
-
-    fn count(&mut self, page: usize) -> usize {
-        match self {
-            Self::Transcript(pages) => pages.count(page),
-            Self::Raw(pages) => pages.count(page),
-            Self::Listing(pages) => pages.count(page),
-        }
-    }
-
-    fn row(&mut self, page: usize, row: usize) -> Row {
-        match self {
-            Self::Transcript(pages) => pages.row(page, row),
-            Self::Raw(pages) => pages.row(page, row),
-            Self::Listing(pages) => pages.row(page, row),
-        }
-    }
-}
-
-pub(crate) enum Shown<'a> {
-    Transcript(super::transcript::Entry<'a>),
-    Raw(&'a mut RawBytes),
-    Listing(Listing),
 }

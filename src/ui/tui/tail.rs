@@ -1,7 +1,7 @@
 //! The end of a raw file, packed or not, read on in small steps while it grows.
 //!
 //! It never holds a part of the file, and never goes through more than a few megabytes of it at once: a night's raw file
-//! may have gigabytes, and somebody waits for the next key.
+//! may have gigabytes, and someone waits for the next key.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read as _};

@@ -9,64 +9,32 @@ use crate::ui::style::{Glyphs, Ink, Palette};
 pub(crate) struct Theme {
     palette: Palette,
     pub glyphs: Glyphs,
-    /// Signs that only this view has.
-    pub signs: Signs,
-}
-
-/// Signs that only this view has.
-#[derive(Clone, Copy, Debug)]
-pub struct Signs {
-    /// Something that can be opened.
-    pub folded: &'static str,
-    /// Something that can be closed.
-    pub open: &'static str,
-    /// Between columns.
-    pub column: &'static str,
-    /// Under way.
-    pub running: &'static str,
-    /// Everything is done, as the agent says.
-    pub complete: &'static str,
-    /// It is not, as the user's commands say.
-    pub unverified: &'static str,
-    /// Bars from empty to full.
-    pub bars: [&'static str; 9],
-    /// Where the window is, on the edge of what is scrolled.
-    pub thumb: &'static str,
-}
-
-impl Signs {
-    /// The signs that go with others.
-    pub fn beside(glyphs: Glyphs) -> Self {
-        if glyphs.gutter == Glyphs::UNICODE.gutter { UNICODE } else { ASCII }
-    }
 }
 
 impl Theme {
     /// With these colours and signs.
-    pub(crate) fn new(palette: Palette, glyphs: Glyphs) -> Self {
-        Self { palette, glyphs, signs: Signs::beside(glyphs) }
+    pub(crate) const fn new(palette: Palette, glyphs: Glyphs) -> Self {
+        Self { palette, glyphs }
     }
 
     pub(crate) fn style(&self, ink: Ink) -> Style {
-        let plain = Style::new();
-        let style = match ink {
-            Ink::Dim => plain.add_modifier(Modifier::DIM),
-            Ink::Strong => plain.add_modifier(Modifier::BOLD),
-            Ink::Good | Ink::Added => plain.fg(Color::Green),
-            Ink::Bad | Ink::Removed => plain.fg(Color::Red),
-            Ink::Warn => plain.fg(Color::Yellow),
-            Ink::Agent | Ink::Code | Ink::Hunk => plain.fg(Color::Cyan),
-            Ink::Tool => plain.fg(Color::Magenta),
-            Ink::Heading => plain.add_modifier(Modifier::BOLD.union(Modifier::UNDERLINED)),
-            Ink::Emphasis => plain.add_modifier(Modifier::ITALIC),
-            Ink::StrongEmphasis => plain.add_modifier(Modifier::BOLD.union(Modifier::ITALIC)),
-            Ink::Struck => plain.add_modifier(Modifier::CROSSED_OUT),
-            Ink::Link => plain.add_modifier(Modifier::UNDERLINED),
-            Ink::None => plain,
-        };
+        let codes = ink.sequence().split("\u{1b}[").filter_map(|code| code.strip_suffix('m'));
+        let style = codes.fold(Style::new(), |style, code| match code {
+            "1" => style.add_modifier(Modifier::BOLD),
+            "2" => style.add_modifier(Modifier::DIM),
+            "3" => style.add_modifier(Modifier::ITALIC),
+            "4" => style.add_modifier(Modifier::UNDERLINED),
+            "9" => style.add_modifier(Modifier::CROSSED_OUT),
+            "31" => style.fg(Color::Red),
+            "32" => style.fg(Color::Green),
+            "33" => style.fg(Color::Yellow),
+            "35" => style.fg(Color::Magenta),
+            "36" => style.fg(Color::Cyan),
+            _ => style,
+        });
         match (self.palette, ink) {
             (Palette::Colour, _) => style,
-            (Palette::Plain, Ink::Bad) => plain.add_modifier(Modifier::BOLD),
+            (Palette::Plain, Ink::Bad) => Style::new().add_modifier(Modifier::BOLD),
             (Palette::Plain, _) => Style { fg: None, ..style },
         }
     }
@@ -105,25 +73,3 @@ const fn colour(colour: vt100::Color) -> Color {
         vt100::Color::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
     }
 }
-
-const UNICODE: Signs = Signs {
-    folded: "▸",
-    open: "▾",
-    column: "│",
-    running: "●",
-    complete: "★",
-    unverified: "!",
-    bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
-    thumb: "┃",
-};
-
-const ASCII: Signs = Signs {
-    folded: "+",
-    open: "-",
-    column: "|",
-    running: ">",
-    complete: "*",
-    unverified: "!",
-    bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
-    thumb: "#",
-};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::blocks::{self, Fold, Folding};
+use super::block::{Blocks, Kind};
+use super::block_rows::{self, Fold, Folding};
 use super::index::Index;
-use super::model::{Blocks, Kind};
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
 use super::search::Direction;
@@ -15,7 +15,7 @@ use crate::journal::Record;
 /// So many pages are kept.
 const MOST_PAGES: usize = 24;
 /// So many blocks may be opened or closed by hand.
-const MOST_TURNED: usize = 4096;
+const MOST_TOGGLED: usize = 4096;
 
 /// The pages that were read, and how they are shown.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub(crate) struct Transcript {
     used: Vec<usize>,
     columns: usize,
     folding: Folding,
-    /// Blocks that somebody opened or closed: by the page's offset and the block's number.
-    turned: HashMap<(u64, usize), Fold>,
+    /// Blocks that someone opened or closed: by the page's offset and the block's number.
+    toggled: HashMap<(u64, usize), Fold>,
     /// Counts changes of width and folding.
     version: u64,
 }
@@ -53,7 +53,7 @@ impl Transcript {
             used: Vec::new(),
             columns: 80,
             folding: Folding::default(),
-            turned: HashMap::new(),
+            toggled: HashMap::new(),
             version: 1,
         }
     }
@@ -81,19 +81,19 @@ impl Entry<'_> {
     }
 
     /// Opens or closes the block at the cursor.
-    pub(crate) fn turn(&mut self, scroll: &mut Scroll) {
+    pub(crate) fn toggle(&mut self, scroll: &mut Scroll) {
         let place = scroll.cursor;
         let (Some(block), page) = (self.block_at(place), place.page) else { return };
         let folding = self.transcript.folding;
         let Some(read) = self.transcript.read.get(&page) else { return };
         let key = (read.from, block);
-        let now = self.transcript.turned.get(&key).copied();
+        let now = self.transcript.toggled.get(&key).copied();
         let now = now.unwrap_or_else(|| folding.of(&read.blocks.all[block].kind));
-        if self.transcript.turned.len() >= MOST_TURNED {
-            self.transcript.turned.clear();
+        if self.transcript.toggled.len() >= MOST_TOGGLED {
+            self.transcript.toggled.clear();
         }
         self.keep(scroll, |transcript| {
-            transcript.turned.insert(key, now.turned());
+            transcript.toggled.insert(key, now.toggled());
         });
     }
 
@@ -101,7 +101,7 @@ impl Entry<'_> {
     pub(crate) fn fold(&mut self, scroll: &mut Scroll, change: impl FnOnce(&mut Folding)) {
         self.keep(scroll, |transcript| {
             change(&mut transcript.folding);
-            transcript.turned.clear();
+            transcript.toggled.clear();
         });
     }
 
@@ -109,7 +109,7 @@ impl Entry<'_> {
     pub(crate) fn open(&mut self, page: usize, block: usize) {
         self.load(page);
         if let Some(read) = self.transcript.read.get_mut(&page) {
-            self.transcript.turned.insert((read.from, block), Fold::Open);
+            self.transcript.toggled.insert((read.from, block), Fold::Open);
             read.version = 0;
         }
     }
@@ -178,7 +178,7 @@ impl Entry<'_> {
     pub(crate) fn text_at(&mut self, place: Place) -> Option<String> {
         let block = self.block_at(place)?;
         let page = self.transcript.read.get(&place.page)?;
-        page.blocks.all.get(block).map(blocks::text)
+        page.blocks.all.get(block).map(block_rows::text)
     }
 
     /// The next tool before or behind a place.
@@ -211,7 +211,7 @@ impl Entry<'_> {
         self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Vec::new() };
         let all = read.blocks.all.iter().enumerate();
-        all.filter(|(_, block)| has(&blocks::text(block))).map(|(at, _)| at).collect()
+        all.filter(|(_, block)| has(&block_rows::text(block))).map(|(at, _)| at).collect()
     }
 
     /// The rows of a block, with the place of the first.
@@ -225,7 +225,7 @@ impl Entry<'_> {
     pub(crate) fn write(&mut self, page: usize, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         self.read(page);
         let Some(read) = self.transcript.read.get(&page) else { return Ok(()) };
-        read.blocks.all.iter().try_for_each(|block| writeln!(out, "{}\n", blocks::text(block).trim_end()))
+        read.blocks.all.iter().try_for_each(|block| writeln!(out, "{}\n", block_rows::text(block).trim_end()))
     }
 
     /// Reads a page, or what is new on it.
@@ -270,9 +270,9 @@ impl Entry<'_> {
             page.version = transcript.version;
             page.rows.truncate(first);
             for (at, block) in page.blocks.all.iter().enumerate().skip(first) {
-                let fold = transcript.turned.get(&(page.from, at)).copied();
+                let fold = transcript.toggled.get(&(page.from, at)).copied();
                 let fold = fold.unwrap_or_else(|| transcript.folding.of(&block.kind));
-                page.rows.push(blocks::rows(block, fold, transcript.columns, theme));
+                page.rows.push(block_rows::rows(block, fold, transcript.columns, theme));
             }
             page.count = 0;
             page.starts.clear();

@@ -29,7 +29,7 @@ const PIECE: usize = 256;
 /// How far one press of a key moves the window to the side.
 const SIDEWAYS: i32 = 8;
 
-/// Where somebody wants the window.
+/// Where someone wants the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Window {
     /// Where the agent's cursor is.
@@ -55,7 +55,7 @@ impl AgentScreen {
     pub(crate) fn open(directory: &Path, entry: usize, iteration: u32, terminal: Terminal) -> Self {
         let side = |wanted: u16, most: u16| NonZeroU16::new(wanted.clamp(SMALLEST, most)).unwrap_or(NonZeroU16::MIN);
         let tail = Tail::open(&raw::find(directory, iteration, Stream::Stdout)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => "what the agent drew is not kept any more".to_owned(),
+            io::ErrorKind::NotFound => "the agent's screen was deleted".to_owned(),
             _ => format!("cannot read what the agent drew: {error}"),
         });
         Self {
@@ -201,7 +201,7 @@ impl AgentScreen {
         if edge > 0 && area.height > 0 {
             let place = u32::from(top) * u32::from(area.height - 1) / u32::from(self.furthest().0.max(1));
             let y = area.y + u16::try_from(place).unwrap_or(0);
-            buffer.set_string(area.right() - 1, y, theme.signs.thumb, theme.style(Ink::Dim));
+            buffer.set_string(area.right() - 1, y, theme.glyphs.screen.thumb, theme.style(Ink::Dim));
         }
     }
 }
@@ -233,7 +233,7 @@ impl Spelling {
                 // an end to the sequence that was begun.
                 ([0x1b, b'['], b's') => out.extend_from_slice(b"\x1b7"),
                 ([0x1b, b'['], b'u') => out.extend_from_slice(b"\x1b8"),
-                // "As a picture" (U+FE0F) makes the character before it wide after the fact, and where it stands at the
+                // "As a picture" (U+FE0F) makes the character before it wide after the fact, and where it is at the
                 // edge, the emulator panics. "As a letter" (U+FE0E) lets it be as wide as it is.
                 ([0xef, 0xb8], 0x8f) => out.push(0x8e),
                 _ => out.push(byte),

@@ -124,7 +124,7 @@ fn what_is_not_there_is_told() {
     let terminal = Terminal { rows: 0, columns: u16::MAX, line_feed: LineFeed::NewLine };
     let mut screen = AgentScreen::open(directory.path(), 1, 1, terminal);
     assert!(screen.play(Duration::from_millis(1)).is_err());
-    assert_eq!(screen.trouble(), Some("what the agent drew is not kept any more"));
+    assert_eq!(screen.trouble(), Some("the agent's screen was deleted"));
     drawn(&mut screen, 10, 5, Palette::Plain);
 }
 

@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use super::super::actions::Actions;
 use super::super::detail::Detail;
 use super::super::index::Index;
-use super::super::rows::{Row, boundary, difference};
+use super::super::rows::{Row, difference};
 use super::super::theme::Theme;
 use crate::journal::Receipt;
-use crate::ui::figures;
 use crate::ui::style::Ink;
+use crate::ui::words;
 
 /// More of a difference is not kept.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -55,14 +55,14 @@ impl Files {
     }
 
     /// Looks whether the answer is there.
-    pub(crate) fn hear(&mut self) -> bool {
+    pub(crate) fn poll(&mut self) -> bool {
         let Some(asked) = &self.asked else { return false };
         self.difference = match asked.try_recv() {
             Err(TryRecvError::Empty) => return false,
             Err(TryRecvError::Disconnected) => Difference::Failed("git did not answer".to_owned()),
             Ok(Err(reason)) => Difference::Failed(reason),
             Ok(Ok(mut text)) => {
-                text.truncate(boundary(&text, LONGEST));
+                text.truncate(text.floor_char_boundary(LONGEST));
                 Difference::Known(by_file(&text))
             }
         };
@@ -71,7 +71,7 @@ impl Files {
     }
 
     /// Opens or closes the file of a row.
-    pub(crate) fn turn(&mut self, row: usize) {
+    pub(crate) fn toggle(&mut self, row: usize) {
         if let Some(Some(name)) = self.names.get(row).cloned()
             && !self.open.remove(&name)
         {
@@ -84,7 +84,7 @@ impl Files {
         let mut rows = Vec::new();
         let Some(receipt) = &self.receipt else {
             rows.push(Row::new(Ink::Dim, "known when the iteration is over; the agent names so far:"));
-            rows.extend(detail.files.iter().map(|file| {
+            rows.extend(detail.iteration.files.iter().map(|file| {
                 Row::new(Ink::Dim, file.change.as_deref().unwrap_or("")).and(Ink::None, &format!(" {}", file.path))
             }));
             return rows;
@@ -92,8 +92,7 @@ impl Files {
         for commit in &receipt.commits {
             rows.push(Row::new(Ink::Agent, "commit ").and(Ink::None, commit));
         }
-        let count = receipt.files.len() as u64 + u64::from(receipt.more_files);
-        rows.push(Row::new(Ink::Strong, &format!("{} changed", figures::plural(count, "file"))));
+        rows.push(Row::new(Ink::Strong, &words::files_changed(receipt)));
         match (&self.difference, &self.asked) {
             (_, Some(_)) => rows.push(Row::new(Ink::Dim, "asking git")),
             (Difference::Failed(reason), _) => rows.push(Row::new(Ink::Warn, reason)),
@@ -112,8 +111,8 @@ impl Files {
             let is_open = self.open.contains(name);
             let sign = match (text, is_open) {
                 (None, _) => " ",
-                (Some(_), true) => theme.signs.open,
-                (Some(_), false) => theme.signs.folded,
+                (Some(_), true) => theme.glyphs.screen.open,
+                (Some(_), false) => theme.glyphs.screen.folded,
             };
             let mut row = Row::new(Ink::Dim, &format!("{sign} ")).and(Ink::None, name);
             if let Some(text) = text {

@@ -3,7 +3,7 @@
 use super::super::keys::KEYS;
 use super::super::rows::{Row, paragraph};
 use super::super::theme::Theme;
-use super::list::Mark;
+use crate::ui::model::IterationState;
 use crate::ui::style::{Glyphs, Ink};
 use crate::ui::text::width;
 
@@ -28,10 +28,10 @@ pub(crate) fn rows(theme: &Theme, columns: usize) -> Vec<Row> {
         }
     }
     rows.push(Row::new(Ink::Strong, "Signs in the list"));
-    for mark in Mark::ALL {
-        let (sign, ink) = mark.sign(theme.glyphs, theme.signs);
+    for state in IterationState::ALL {
+        let (sign, ink) = state.sign(&theme.glyphs);
         let first = Row::new(ink, &format!("  {sign:<6}"));
-        rows.extend(paragraph(&first, &Row::new(Ink::None, &" ".repeat(8)), mark.means(), Ink::None, columns));
+        rows.extend(paragraph(&first, &Row::new(Ink::None, &" ".repeat(8)), state.means(), Ink::None, columns));
     }
     rows
 }

@@ -51,21 +51,11 @@ impl Pane {
     ];
 
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Transcript => "Transcript",
-            Self::Plan => "Plan",
-            Self::Tools => "Tools",
-            Self::Files => "Files",
-            Self::Events => "Events",
-            Self::Usage => "Usage",
-            Self::Checks => "Checks",
-            Self::Raw => "Raw",
-            Self::Screen => "Screen",
-        }
+        ["Transcript", "Plan", "Tools", "Files", "Events", "Usage", "Checks", "Raw", "Screen"][self.number()]
     }
 
     /// Its place in the order.
-    pub(crate) fn number(self) -> usize {
-        Self::ALL.iter().position(|pane| *pane == self).unwrap_or(0)
+    pub(crate) const fn number(self) -> usize {
+        self as usize
     }
 }

@@ -1,19 +1,22 @@
 //! Tokens, money and time of the run, iteration by iteration, as small charts.
 
-use super::super::index::{Ended, Index};
+use super::super::index::Index;
 use super::super::rows::Row;
-use super::super::theme::{Signs, Theme};
+use super::super::theme::Theme;
+use crate::journal::IterationOutcome;
+use crate::journal::summary::Ended;
 use crate::ui::figures;
-use crate::ui::style::Ink;
+use crate::ui::style::{Glyphs, Ink};
 
 pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) -> Vec<Row> {
-    let ended: Vec<Ended> = index.entries.iter().filter_map(|entry| entry.ended).collect();
+    let run = index.run();
+    let ended: Vec<Ended> = run.ended().copied().collect();
     if ended.is_empty() {
         return vec![Row::new(Ink::Dim, "no iteration is over yet")];
     }
-    let (tokens, cost) = index.spent();
+    let (tokens, cost) = (run.tokens(), run.cost());
     let time: u64 = ended.iter().map(|ended| ended.duration_ms).sum();
-    let failed = ended.iter().filter(|ended| !ended.success).count() as u64;
+    let failed = ended.iter().filter(|ended| ended.outcome == IterationOutcome::Failed).count() as u64;
     let mut rows = vec![
         Row::new(Ink::Strong, &figures::plural(ended.len() as u64, "iteration"))
             .and(Ink::Dim, &format!(", {failed} failed, {} of work", figures::duration(time))),
@@ -21,14 +24,14 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
             Ink::None,
             &match tokens {
                 Some(tokens) => figures::plural(tokens, "token"),
-                None => "tokens: nobody tells".to_owned(),
+                None => "tokens: not reported".to_owned(),
             },
         ),
         Row::new(
             Ink::None,
             &match cost {
                 Some(cost) => format!("{} in all", figures::money(cost)),
-                None => "cost: nobody tells".to_owned(),
+                None => "cost: not reported".to_owned(),
             },
         ),
     ];
@@ -36,7 +39,7 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
     #[expect(clippy::cast_precision_loss, reason = "bars of a few columns")]
     let mut draw = |title: &str, ink: Ink, value: &dyn Fn(&Ended) -> Option<u64>, words: &dyn Fn(f64) -> String| {
         let values: Vec<f64> = ended.iter().map(|ended| value(ended).unwrap_or(0) as f64).collect();
-        chart(&mut rows, title, ink, &values, words, Size { columns, tall }, &theme.signs);
+        chart(&mut rows, title, ink, &values, words, Size { columns, tall }, &theme.glyphs);
     };
     if tokens.is_some() {
         draw("tokens an iteration", Ink::Agent, &|ended| ended.tokens, &|most| figures::about(whole(most)));
@@ -52,7 +55,7 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
             })
             .collect();
         let size = Size { columns, tall };
-        chart(&mut rows, "cost so far", Ink::Good, &values, &figures::money, size, &theme.signs);
+        chart(&mut rows, "cost so far", Ink::Good, &values, &figures::money, size, &theme.glyphs);
     }
     rows
 }
@@ -80,7 +83,7 @@ fn chart(
     values: &[f64],
     words: &dyn Fn(f64) -> String,
     Size { columns, tall }: Size,
-    signs: &Signs,
+    glyphs: &Glyphs,
 ) {
     let columns = columns.saturating_sub(2).max(8);
     let each = values.len().div_ceil(columns).max(1);
@@ -103,7 +106,7 @@ fn chart(
             // Something is never nothing.
             if level == 0 && value > 0.0 { eighths.max(1) } else { eighths }
         };
-        let line: String = bars.iter().map(|value| signs.bars[part(*value)].repeat(width)).collect();
+        let line: String = bars.iter().map(|value| glyphs.screen.bars[part(*value)].repeat(width)).collect();
         rows.push(Row::new(ink, &format!(" {}", line.trim_end())));
     }
 }

@@ -1,12 +1,13 @@
 //! A block as rows: what it says when it is open, and in how many lines it is folded away.
 
-use super::model::{Block, Kind, Tool};
+use super::block::{Block, Kind, Tool};
 use super::rows::{Row, difference, markdown, paragraph};
 use super::theme::Theme;
 use crate::event::{Status, Tag, TodoItem, TodoStatus};
 use crate::ui::figures;
 use crate::ui::style::Ink;
 use crate::ui::text::{cut, harmless, width};
+use crate::ui::words;
 
 /// The width of the longest tag.
 const TAG: usize = 6;
@@ -22,7 +23,7 @@ pub(crate) enum Fold {
 }
 
 impl Fold {
-    pub(crate) const fn turned(self) -> Self {
+    pub(crate) const fn toggled(self) -> Self {
         match self {
             Self::Folded => Self::Open,
             Self::Open => Self::Folded,
@@ -30,7 +31,7 @@ impl Fold {
     }
 }
 
-/// What is folded unless somebody opens it.
+/// What is folded unless someone opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folding {
     /// Tools: their input and output.
@@ -101,7 +102,7 @@ pub(crate) fn text(block: &Block) -> String {
     match &block.kind {
         Kind::Words { text, .. } | Kind::Remark { text, .. } | Kind::Rule(text, _) => text.clone(),
         Kind::Tool(tool) => {
-            let parts = [format!("{} {}", tool.name, tool.argument), tool.input.clone(), tool.output.clone()];
+            let parts = [format!("{} {}", tool.call.name, tool.call.argument), tool.input.clone(), tool.output.clone()];
             parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
         }
         Kind::Plan(items) => {
@@ -118,51 +119,45 @@ pub(crate) fn text(block: &Block) -> String {
 }
 
 pub(crate) fn todo(item: &TodoItem, theme: &Theme) -> (String, Ink) {
-    let (mark, ink) = match item.status {
-        TodoStatus::Done => (theme.glyphs.ok, Ink::Good),
-        TodoStatus::InProgress => (theme.glyphs.start, Ink::Strong),
-        TodoStatus::Cancelled => (theme.glyphs.fail, Ink::Dim),
-        TodoStatus::Pending => (theme.glyphs.dot, Ink::None),
-    };
+    let (mark, ink) = words::plan_mark(item.status, &theme.glyphs);
     (format!("{mark} {}", item.text), ink)
 }
 
 /// The mark and the ink of a tool's status.
 pub(crate) const fn status(status: Option<Status>, theme: &Theme) -> (&'static str, Ink) {
     match status {
-        Some(Status::Ok) => (theme.glyphs.ok, Ink::Good),
-        Some(Status::Fail) => (theme.glyphs.fail, Ink::Bad),
-        Some(Status::Unknown) => (theme.glyphs.unknown, Ink::Warn),
-        None => (theme.signs.running, Ink::Warn),
+        Some(_) => words::tool_mark(status, &theme.glyphs),
+        None => (theme.glyphs.screen.running, Ink::Warn),
     }
 }
 
 fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
-    let (first, rest) = margins("TOOL", Ink::Tool, tool.nested, theme);
-    let (mark, ink) = status(tool.status, theme);
-    let time = tool.duration_ms.map(figures::duration);
+    let call = &tool.call;
+    let (first, rest) = margins("TOOL", Ink::Tool, call.nested, theme);
+    let (mark, ink) = status(call.status, theme);
+    let time = call.took_ms().map(figures::duration);
     let lines = Some(tool.output.lines().count() as u64).filter(|lines| *lines > 0);
     let lines = lines.map(|lines| figures::plural(lines, "line"));
-    let name = width(&harmless(&tool.name));
+    let name = width(&harmless(&call.name));
     let left = columns.saturating_sub(width(&first.text()) + 6 + name);
     // What the tool does matters more than how long it took, and that more than how much it said.
     let facts = [vec![&time, &lines], vec![&time], vec![]].into_iter().map(|facts| {
         let facts: Vec<&str> = facts.into_iter().flatten().map(String::as_str).collect();
         if facts.is_empty() { String::new() } else { format!("  ({})", facts.join(", ")) }
     });
-    let wanted = width(&harmless(&tool.argument)).min(LEAST_ARGUMENT);
+    let wanted = width(&harmless(&call.argument)).min(LEAST_ARGUMENT);
     let facts = facts.into_iter().find(|facts| width(facts) + wanted <= left).unwrap_or_default();
     let has_more = !(tool.input.is_empty() && tool.output.is_empty());
     let sign = match fold {
         _ if !has_more => " ",
-        Fold::Folded => theme.signs.folded,
-        Fold::Open => theme.signs.open,
+        Fold::Folded => theme.glyphs.screen.folded,
+        Fold::Open => theme.glyphs.screen.open,
     };
-    let argument = cut(&harmless(&tool.argument), left.saturating_sub(width(&facts)));
+    let argument = cut(&harmless(&call.argument), left.saturating_sub(width(&facts)));
     let head = first
         .and(Ink::Dim, &format!("{sign} "))
         .and(ink, &format!("{mark} "))
-        .and(Ink::Strong, &format!("{}  ", tool.name))
+        .and(Ink::Strong, &format!("{}  ", call.name))
         .and(Ink::None, &argument)
         .and(Ink::Dim, &facts);
     let mut rows = vec![head];
@@ -181,7 +176,7 @@ fn tool(tool: &Tool, fold: Fold, columns: usize, theme: &Theme) -> Vec<Row> {
     rows
 }
 
-/// What stands before the first row, and before all others.
+/// What is before the first row, and before all others.
 fn margins(tag: &str, ink: Ink, nested: bool, theme: &Theme) -> (Row, Row) {
     let gutter = if nested { format!(" {0} {0} ", theme.glyphs.gutter) } else { format!(" {} ", theme.glyphs.gutter) };
     let first = Row::new(ink, &format!("{tag:>TAG$}")).and(Ink::Dim, &gutter);
@@ -196,5 +191,5 @@ fn folded(first: Row, text: &str, ink: Ink, columns: usize, theme: &Theme) -> Ro
     let more = if lines > 1 { format!("  ({})", figures::plural(lines as u64, "line")) } else { String::new() };
     let used = width(&first.text()) + 2 + more.len();
     let line = cut(&harmless(line.trim()), columns.saturating_sub(used).max(8));
-    first.and(Ink::Dim, &format!("{} ", theme.signs.folded)).and(ink, &line).and(Ink::Dim, &more)
+    first.and(Ink::Dim, &format!("{} ", theme.glyphs.screen.folded)).and(ink, &line).and(Ink::Dim, &more)
 }

@@ -5,11 +5,10 @@
 
 use jiff::Timestamp;
 
-use super::rows::boundary;
-use crate::event::{Event, Known, Meta, Object, Status, Stream, Tag, TodoItem};
+use crate::event::{Event, Known, Meta, Object, Stream, Tag, TodoItem, ToolStart};
 use crate::journal::{Body, Fact, Record};
+use crate::ui::model::Call;
 use crate::ui::style::Ink;
-use crate::ui::tools;
 use crate::ui::words::{self, Phrase};
 
 /// More of one block is not shown.
@@ -21,7 +20,7 @@ const MOST_LINES: usize = 200;
 /// One thing that is shown, and folded, as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// Where its first record stands.
+    /// Where its first record is.
     pub at: u64,
     pub kind: Kind,
 }
@@ -52,18 +51,10 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tool {
-    id: String,
-    pub name: String,
-    pub argument: String,
+    pub call: Call,
     /// All of its input, as text.
     pub input: String,
     pub output: String,
-    /// How it went, once it is over.
-    pub status: Option<Status>,
-    pub duration_ms: Option<u64>,
-    started: Timestamp,
-    /// True when a sub-agent calls it.
-    pub nested: bool,
 }
 
 /// The blocks of one page, as far as it was read.
@@ -82,7 +73,7 @@ impl Blocks {
         self.changed.take()
     }
 
-    /// Takes in the record that stands at an offset.
+    /// Takes in the record that is at an offset.
     pub(crate) fn see(&mut self, record: &Record, at: u64) {
         match &record.body {
             Body::Agent { event, from, .. } => self.event(event, *from, record.at, at),
@@ -120,32 +111,16 @@ impl Blocks {
             Event::Text { tag, text, delta, parent } => self.words(at, *tag, text, *delta, parent.is_some()),
             Event::ToolStart { tool, parent } => {
                 let input = tool.input.as_ref().map(spelled_out).unwrap_or_default();
-                let argument = tool.input.as_ref().map(tools::main_argument).unwrap_or_default();
-                self.push(
-                    at,
-                    Kind::Tool(Box::new(Tool {
-                        id: tool.id.clone(),
-                        name: tool.name.clone(),
-                        argument,
-                        input,
-                        output: String::new(),
-                        status: None,
-                        duration_ms: None,
-                        started: when,
-                        nested: parent.is_some(),
-                    })),
-                );
+                let call = Call::new(tool, parent.is_some(), at, when);
+                self.push(at, Kind::Tool(Box::new(Tool { call, input, output: String::new() })));
             }
-            Event::ToolOutput { tool, text, delta, .. } => self.with_tool(&tool.id, at, when, |call| {
-                if !*delta && !call.output.is_empty() && !call.output.ends_with('\n') {
-                    add(&mut call.output, "\n");
+            Event::ToolOutput { tool, text, delta, .. } => self.with_tool(&tool.id, at, when, |tool| {
+                if !*delta && !tool.output.is_empty() && !tool.output.ends_with('\n') {
+                    add(&mut tool.output, "\n");
                 }
-                add(&mut call.output, text);
+                add(&mut tool.output, text);
             }),
-            Event::ToolEnd { tool, .. } => self.with_tool(&tool.id, at, when, |call| {
-                call.status = Some(tool.status);
-                call.duration_ms = tool.duration_ms.or_else(|| between(call.started, when));
-            }),
+            Event::ToolEnd { tool: end, .. } => self.with_tool(&end.id, at, when, |tool| tool.call.end(end, when)),
             Event::Usage { .. } => {}
             Event::Meta { meta } => self.meta(meta, at),
         }
@@ -176,20 +151,11 @@ impl Blocks {
 
     /// Changes the newest call with this id. A call that began on an earlier page is shown again, without its name.
     fn with_tool(&mut self, id: &str, at: u64, when: Timestamp, change: impl FnOnce(&mut Tool)) {
-        let found = self.all.iter().rposition(|block| matches!(&block.kind, Kind::Tool(tool) if tool.id == id));
+        let found = self.all.iter().rposition(|block| matches!(&block.kind, Kind::Tool(tool) if tool.call.id == id));
         let place = found.unwrap_or_else(|| {
-            let tool = Tool {
-                id: id.to_owned(),
-                name: "(began above)".to_owned(),
-                argument: String::new(),
-                input: String::new(),
-                output: String::new(),
-                status: None,
-                duration_ms: None,
-                started: when,
-                nested: false,
-            };
-            self.push(at, Kind::Tool(Box::new(tool)));
+            let start = ToolStart { id: id.to_owned(), name: "(started above)".to_owned(), input: None };
+            let call = Call::new(&start, false, at, when);
+            self.push(at, Kind::Tool(Box::new(Tool { call, input: String::new(), output: String::new() })));
             self.all.len() - 1
         });
         if let Kind::Tool(tool) = &mut self.all[place].kind {
@@ -215,18 +181,15 @@ impl Blocks {
 
     fn fact(&mut self, fact: &Fact, when: Timestamp, at: u64) {
         match fact {
-            Fact::RunStart { ralph, run, agent, command, transcript, prompt, workspace, .. } => {
+            Fact::RunStart { ralph, run, workspace, .. } => {
                 self.push(at, Kind::Rule(format!("ralph {ralph}, run {run}"), Ink::Strong));
-                let text = format!(
-                    "agent {agent}\ntranscript {transcript}\ncommand: {}\nprompt: {prompt}\nworks in {workspace}",
-                    command.join(" ")
-                );
-                self.remark(at, "RUN", Ink::None, text);
+                let mut lines = words::run_start(fact, ", ");
+                lines.push(format!("directory: {workspace}"));
+                self.remark(at, "RUN", Ink::None, lines.join("\n"));
             }
             Fact::IterationStart { iteration, of, display, hat, .. } => {
                 self.own_display = *display;
-                let hat = hat.as_ref().map_or_else(String::new, |hat| format!(", {hat}"));
-                self.push(at, Kind::Rule(format!("iteration {iteration} of {of}{hat}"), Ink::Strong));
+                self.push(at, Kind::Rule(words::iteration_title(*iteration, *of, hat, ", "), Ink::Strong));
             }
             Fact::Display { text, .. } => self.words(at, Tag::Ai, text, true, false),
             Fact::IterationEnd { receipt } => {
@@ -260,13 +223,9 @@ fn add(text: &mut String, more: &str) {
     if more.len() <= room {
         text.push_str(more);
     } else if !text.ends_with(CUT) {
-        text.push_str(&more[..boundary(more, room)]);
+        text.push_str(&more[..more.floor_char_boundary(room)]);
         text.push_str(CUT);
     }
-}
-
-fn between(start: Timestamp, end: Timestamp) -> Option<u64> {
-    u64::try_from(end.as_millisecond() - start.as_millisecond()).ok()
 }
 
 /// The input of a tool as people read it: one key after the other, texts as they are. An edit reads as a difference.
@@ -293,5 +252,5 @@ fn spelled_out(input: &Object) -> String {
 }
 
 #[cfg(test)]
-#[path = "model_tests.rs"]
+#[path = "block_tests.rs"]
 mod tests;

@@ -1,27 +1,39 @@
-//! What a view knows of the tools of an iteration: one line each, from events only.
+//! The tool calls of an iteration.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::change::Change;
-use crate::event::{Object, Status};
+use crate::event::{Object, Status, ToolEnd, ToolStart};
+use crate::journal::Record;
 
 /// More of an argument is never shown.
 const LONGEST_ARGUMENT: usize = 200;
-/// So many calls are kept; of more, the oldest that have ended and are not shown are forgotten.
-const MOST_KEPT: usize = 200;
+/// So many calls are kept; of more, the oldest that have ended are forgotten.
+const MOST_KEPT: usize = 2000;
+/// But never the first ones, which the line view lists when the iteration is over.
+pub(crate) const MOST_LISTED: usize = 20;
 /// So much of what a call prints is kept from its beginning, and as much from its end.
 const KEPT_BYTES: usize = 4096;
-pub(crate) const MOST_SHOWN: usize = 20;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    id: String,
+    pub id: String,
+    /// The number of its first record.
+    pub seq: u64,
     pub name: String,
     pub argument: String,
+    /// True when a sub-agent makes it.
+    pub nested: bool,
     /// How it went, once it is over.
     pub status: Option<Status>,
-    /// How long it took, when the agent said so.
+    /// True when the iteration ended before anything was said about its end.
+    pub cut_off: bool,
+    pub started: Timestamp,
+    /// How long it took, when the agent says so.
     pub duration_ms: Option<u64>,
+    /// The time between its first and its last record.
+    seen_ms: Option<u64>,
     /// How many lines it printed.
     pub lines: usize,
     /// What it changes, as far as its arguments tell.
@@ -39,18 +51,13 @@ struct Printed {
 impl Printed {
     fn push(&mut self, text: &str) {
         let room = KEPT_BYTES.saturating_sub(self.head.len());
-        let (head, rest) = text.split_at(boundary(text, room));
+        let (head, rest) = text.split_at(text.floor_char_boundary(room));
         self.head.push_str(head);
-        self.tail.push_str(&rest[boundary(rest, rest.len().saturating_sub(KEPT_BYTES))..]);
+        self.tail.push_str(&rest[rest.ceil_char_boundary(rest.len().saturating_sub(KEPT_BYTES))..]);
         if self.tail.len() > 2 * KEPT_BYTES {
-            self.tail.drain(..boundary(&self.tail, self.tail.len() - KEPT_BYTES));
+            self.tail.drain(..self.tail.ceil_char_boundary(self.tail.len() - KEPT_BYTES));
         }
     }
-}
-
-/// The last place at which a character begins, at or before this one.
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// What is shown of a call's output.
@@ -63,8 +70,33 @@ pub(crate) struct Excerpt {
 }
 
 impl Call {
-    pub(crate) fn id(&self) -> &str {
-        &self.id
+    pub(crate) fn new(tool: &ToolStart, nested: bool, seq: u64, started: Timestamp) -> Self {
+        Self {
+            id: tool.id.clone(),
+            seq,
+            name: tool.name.clone(),
+            argument: tool.input.as_ref().map(main_argument).unwrap_or_default(),
+            nested,
+            status: None,
+            cut_off: false,
+            started,
+            duration_ms: None,
+            seen_ms: None,
+            lines: 0,
+            change: tool.input.as_ref().and_then(Change::of),
+            printed: Printed::default(),
+        }
+    }
+
+    pub(crate) fn end(&mut self, tool: &ToolEnd, at: Timestamp) {
+        self.status = Some(tool.status);
+        self.duration_ms = tool.duration_ms;
+        self.seen_ms = u64::try_from(at.as_millisecond() - self.started.as_millisecond()).ok();
+    }
+
+    /// How long it took, as the agent says, else as it looked from here.
+    pub(crate) fn took_ms(&self) -> Option<u64> {
+        self.duration_ms.or(self.seen_ms)
     }
 
     /// The first and the last lines of what it printed.
@@ -93,32 +125,23 @@ impl Call {
 pub(crate) struct Calls {
     kept: Vec<Call>,
     forgotten: usize,
+    /// The call that ended last: of those that have ended, only its output is kept.
+    newest: Option<u64>,
 }
 
 impl Calls {
-    pub(crate) fn start(&mut self, id: &str, name: &str, input: Option<&Object>) {
-        let argument = input.map(main_argument).unwrap_or_default();
+    pub(super) fn start(&mut self, tool: &ToolStart, nested: bool, record: &Record) {
         if self.kept.len() >= MOST_KEPT
-            && let Some(old) = (MOST_SHOWN..self.kept.len()).find(|&at| self.kept[at].status.is_some())
+            && let Some(old) = (MOST_LISTED..self.kept.len()).find(|&at| self.kept[at].status.is_some())
         {
             self.kept.remove(old);
             self.forgotten += 1;
         }
-        self.kept.push(Call {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            argument,
-            status: None,
-            duration_ms: None,
-            lines: 0,
-            change: input.and_then(Change::of),
-            printed: Printed::default(),
-        });
+        self.kept.push(Call::new(tool, nested, record.seq, record.at));
     }
 
-    /// A call printed something.
-    pub(crate) fn output(&mut self, id: &str, text: &str, delta: bool) {
-        if let Some(call) = self.open(id) {
+    pub(super) fn output(&mut self, id: &str, text: &str, delta: bool) {
+        if let Some(call) = self.newest_mut(|call| call.id == id) {
             call.lines += if delta { text.matches('\n').count() } else { text.lines().count() };
             if !delta && !call.printed.head.is_empty() {
                 call.printed.push("\n");
@@ -127,11 +150,23 @@ impl Calls {
         }
     }
 
-    pub(crate) fn end(&mut self, id: &str, status: Status, duration_ms: Option<u64>) -> Option<&Call> {
-        let call = self.open(id)?;
-        call.status = Some(status);
-        call.duration_ms = duration_ms;
-        Some(call)
+    pub(super) fn end(&mut self, tool: &ToolEnd, at: Timestamp) {
+        let Some(call) = self.newest_mut(|call| call.id == tool.id) else { return };
+        call.end(tool, at);
+        let seq = call.seq;
+        if let Some(before) = self.newest.replace(seq).filter(|before| *before != seq)
+            && let Some(call) = self.newest_mut(|call| call.seq == before)
+        {
+            call.printed = Printed::default();
+            call.change.iter_mut().for_each(|change| change.lines = Vec::new());
+        }
+    }
+
+    /// The iteration is over: nothing more will be said about calls that have not ended.
+    pub(super) fn cut_off(&mut self) {
+        for call in self.kept.iter_mut().filter(|call| call.status.is_none()) {
+            (call.status, call.cut_off) = (Some(Status::Unknown), true);
+        }
     }
 
     /// The newest call with this id.
@@ -139,16 +174,9 @@ impl Calls {
         self.kept.iter().rev().find(|call| call.id == id)
     }
 
-    /// The first of them, as many as are shown.
-    pub(crate) fn shown(&self) -> &[Call] {
-        &self.kept[..self.kept.len().min(MOST_SHOWN)]
-    }
-
-    /// Forgets what a call printed, once it was shown.
-    pub(crate) fn forget_output(&mut self, id: &str) {
-        if let Some(call) = self.open(id) {
-            call.printed = Printed::default();
-        }
+    /// Those that are kept: the first ones, and the newest.
+    pub(crate) fn kept(&self) -> &[Call] {
+        &self.kept
     }
 
     /// Those that have not ended, oldest first.
@@ -160,13 +188,13 @@ impl Calls {
         self.kept.len() + self.forgotten
     }
 
-    fn open(&mut self, id: &str) -> Option<&mut Call> {
-        self.kept.iter_mut().rev().find(|call| call.id == id)
+    fn newest_mut(&mut self, is_meant: impl Fn(&Call) -> bool) -> Option<&mut Call> {
+        self.kept.iter_mut().rev().find(|call| is_meant(call))
     }
 }
 
 /// The argument that tells most about a call, on one line.
-pub(crate) fn main_argument(input: &Object) -> String {
+fn main_argument(input: &Object) -> String {
     const TELLING: [&str; 16] = [
         "command",
         "cmd",
@@ -202,7 +230,7 @@ pub(crate) fn main_argument(input: &Object) -> String {
     let mut lines = text.trim().lines();
     let first = lines.next().unwrap_or_default().to_owned();
     let first = if lines.next().is_some() { format!("{first} …") } else { first };
-    super::text::cut(&first, LONGEST_ARGUMENT)
+    crate::ui::text::cut(&first, LONGEST_ARGUMENT)
 }
 
 #[cfg(test)]
