@@ -97,6 +97,9 @@ pub(crate) fn plan_from(
     );
     let rule = rule.or(&settings.completion_also.value);
     let unknown = if let Task::Mode(mode, _) = &task { mode.unknown() } else { Vec::new() };
+    let unused_prompt = unused_prompt(&task, &workspace);
+    let believes = settings.verify.value.is_empty() && settings.plan_file.value.is_none();
+    let believes = believes && matches!(&task, Task::Asked(_));
     let prompt = match task {
         Task::Mode(mode, args) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
         Task::Known(prompt) => prompt,
@@ -110,8 +113,12 @@ pub(crate) fn plan_from(
     process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
     notices.extend(plugin::other_loops::notice(&workspace));
-    let strange = |name| format!("`{{{{{name}}}}}` in {} is no variable and stays as it is", prompt.name());
+    let strange = |name| format!("`{{{{{name}}}}}` in {} is not a known variable and stays as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
+    notices.extend(unused_prompt);
+    if believes {
+        notices.push("no completion check: ralph believes the agent; add one with `--verify COMMAND`".to_owned());
+    }
     let common = settings.clone();
     let first = worker(agent, &mut settings, &file, &workspace)?;
     if let Selected::Command(argv) = &first.transcript {
@@ -233,6 +240,14 @@ fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> 
     let shipped = read(Path::new(&mode.built_in()), mode.settings)?;
     let own = mode.file.as_ref().map(|path| read(path, &mode.own_settings)).transpose()?.unwrap_or_default();
     Ok(FileLayer { layer: own.layer.over(shipped.layer), warnings: own.warnings, ..FileLayer::default() })
+}
+
+/// Modes that look at the whole project have no use for the prompt of `ralph run`.
+fn unused_prompt(task: &Task<'_>, workspace: &Path) -> Option<String> {
+    let Task::Mode(mode, args) = task else { return None };
+    let unused = ["review", "understand"].contains(&mode.name.as_str()) && args.words.is_empty();
+    (unused && args.prompt_file.is_none() && workspace.join("PROMPT.md").exists())
+        .then(|| format!("`PROMPT.md` is not used by `ralph {}`; say what to look at: `ralph {0} \"…\"`", mode.name))
 }
 
 /// The prompt of a mode. A goal is asked for only where nothing else says what to do.

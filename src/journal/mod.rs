@@ -26,6 +26,7 @@ pub use lock::LockError;
 pub use reader::Reader;
 pub use receipt::CheckResult;
 pub use receipt::Cost;
+pub use receipt::Changed;
 pub use receipt::CostSource;
 pub(crate) use receipt::IterationOutcome;
 pub use receipt::Receipt;

@@ -87,6 +87,38 @@ pub struct Receipt {
     pub verified: Option<bool>,
 }
 
+/// What a whole run changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Changed {
+    pub files: u32,
+    /// Lines.
+    pub added: u32,
+    pub removed: u32,
+    pub commits: u32,
+    /// Claims that a check, the plan file or `allowed_paths` rejected.
+    pub rejected: u32,
+}
+
+impl Changed {
+    /// Counts the files and lines of a patch as git writes it.
+    pub(crate) fn count(&mut self, patch: &[u8]) {
+        let mut in_hunk = false;
+        for line in patch.split(|&byte| byte == b'\n') {
+            match line {
+                _ if line.starts_with(b"diff --git ") => {
+                    self.files += 1;
+                    in_hunk = false;
+                }
+                _ if line.starts_with(b"@@ ") => in_hunk = true,
+                [b'+', ..] if in_hunk => self.added += 1,
+                [b'-', ..] if in_hunk => self.removed += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
 /// What an iteration came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

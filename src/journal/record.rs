@@ -8,7 +8,7 @@ use std::io::Write as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::receipt::{CheckResult, Cost, Receipt, is_zero};
+use super::receipt::{Changed, CheckResult, Cost, Receipt, is_zero};
 use crate::control::Order;
 use crate::event::{Event, Meta, SchemaError, Stream, Topic, Usage};
 use crate::signals::Signal;
@@ -212,6 +212,9 @@ pub enum Fact {
         /// What the agent wants to know, when the run ended with a question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<String>,
+        /// What the run changed, as far as that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changed: Option<Changed>,
     },
 }
 

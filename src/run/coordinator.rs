@@ -20,7 +20,7 @@ use crate::event::FailureClass;
 use crate::event::Topic;
 use crate::git::Snapshots;
 use crate::journal::record::VERSION;
-use crate::journal::{Fact, Outcome, RunDirectory};
+use crate::journal::{Changed, Fact, IterationOutcome, Outcome, RunDirectory};
 use crate::plural::plural;
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
@@ -83,9 +83,9 @@ pub(crate) async fn run(
         (None, Some(interrupt)) => u8::try_from(128 + interrupt.number()).unwrap_or(1),
         (None, None) => outcome.exit_code(),
     };
-    looping.keep_whole_diff(recorder).await;
+    let changed = looping.keep_whole_diff(recorder).await;
     recorder.hurry_notifications(looping.time_left());
-    let closed = looping.close(recorder, outcome, &reason, code);
+    let closed = looping.close(recorder, outcome, &reason, code, changed);
     looping.plugins.close(outcome, &reason).await;
     match error {
         Some(error) => Err(error),
@@ -143,7 +143,14 @@ impl Looping<'_> {
         self.plan.notices.iter().try_for_each(|message| recorder.fact(Fact::Notice { message: message.clone() }))
     }
 
-    fn close(&self, recorder: &mut Recorder, outcome: Outcome, reason: &str, code: u8) -> Result<(), UserError> {
+    fn close(
+        &self,
+        recorder: &mut Recorder,
+        outcome: Outcome,
+        reason: &str,
+        code: u8,
+        changed: Changed,
+    ) -> Result<(), UserError> {
         let spent = self.memory.state.spent;
         recorder.fact(Fact::RunEnd {
             outcome,
@@ -155,6 +162,7 @@ impl Looping<'_> {
             cost: spent.cost(),
             unpriced: spent.unpriced,
             question: self.question.clone(),
+            changed: Some(changed),
         })?;
         recorder.sync()
     }
@@ -201,6 +209,8 @@ impl Looping<'_> {
                 recorder.fact(Fact::Signal { iteration: receipt.iteration, signal: signal.clone() })?;
             }
             report.complete(&mut receipt);
+            self.memory.changed.commits += u32::try_from(receipt.commits.len()).unwrap_or(u32::MAX);
+            self.memory.changed.rejected += u32::from(receipt.outcome == IterationOutcome::Rejected);
             recorder.fact(Fact::IterationEnd { receipt: Box::new(receipt) })?;
             let (state, verdict) = decide(&self.policy(), self.memory.state, &report, self.elapsed());
             if state.iterations == self.memory.state.iterations || report.interrupted {

@@ -18,7 +18,7 @@ use crate::event::{FailureClass, Topic};
 use crate::git::{By, Change, Effort};
 use crate::journal::receipt::MOST_FILES;
 use crate::journal::store::WHOLE_DIFF;
-use crate::journal::{CostSource, Fact, Receipt};
+use crate::journal::{Changed, CostSource, Fact, Receipt};
 use crate::plural::plural;
 use crate::signals::{Signal, task_list};
 use crate::user_file;
@@ -247,14 +247,17 @@ impl Looping<'_> {
         Ok(())
     }
 
-    /// Keeps the net change of the run. A run that ends must not fail for it.
-    pub(super) async fn keep_whole_diff(&self, recorder: &mut Recorder) {
+    /// Keeps the net change of the run, and counts it. A run that ends must not fail for it.
+    pub(super) async fn keep_whole_diff(&self, recorder: &mut Recorder) -> Changed {
+        let mut changed = self.memory.changed;
         if self.plan.keeps_diffs
             && self.snapshots.has_changed()
             && let Some(patch) = self.snapshots.whole_patch().await
         {
+            changed.count(patch.as_bytes());
             let _ = recorder.difference(WHOLE_DIFF, &patch);
         }
+        changed
     }
 
     fn tell_what_is_not_watched(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {

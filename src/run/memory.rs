@@ -12,6 +12,7 @@ use super::paths::Forbidden;
 use super::sessions::Sessions;
 use crate::control::Orders;
 use crate::event::Usage;
+use crate::journal::Changed;
 
 /// How many earlier states of the working directory are remembered.
 const REMEMBERED: usize = 12;
@@ -59,6 +60,9 @@ pub(crate) struct Memory {
     /// That costs are estimated was said.
     #[serde(default)]
     pub noticed_estimate: bool,
+    /// Commits and rejected claims so far.
+    #[serde(default)]
+    pub changed: Changed,
 }
 
 impl Memory {

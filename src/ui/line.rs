@@ -47,6 +47,8 @@ pub struct LineView<W: Write> {
     keys_go_to: fn() -> KeysGoTo,
     /// The title of the terminal is ours.
     titled: bool,
+    /// How the last checks went, for the end of the run.
+    last_checks: Vec<(String, Ink)>,
 }
 
 /// Who uses the terminal that the view is on.
@@ -67,6 +69,7 @@ impl<W: Write> LineView<W> {
             message: None,
             model: Model::new(),
             started: None,
+            last_checks: Vec::new(),
             unparsed_shown: false,
             status: StatusLine::new(),
             terminal: TerminalUser::View,

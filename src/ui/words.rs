@@ -10,7 +10,7 @@ use super::model::{IterationState, RunState};
 use super::style::{Glyphs, Ink};
 use super::text::harmless;
 use crate::event::{Known, Status, TodoStatus, denied};
-use crate::journal::{CheckResult, Fact, IterationOutcome, Outcome, Receipt};
+use crate::journal::{Changed, CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,22 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
             Some("resume: `ralph resume`")
         }
     }
+}
+
+/// What a run changed: `2 files +14 -3 · 1 commit · 1 claim rejected`.
+pub(crate) fn changed(changed: &Changed, dot: &str) -> String {
+    let Changed { files, added, removed, commits, rejected } = *changed;
+    let mut parts = Vec::new();
+    if files > 0 {
+        parts.push(format!("{} +{added} -{removed}", figures::plural(u64::from(files), "file")));
+    }
+    if commits > 0 {
+        parts.push(figures::plural(u64::from(commits), "commit"));
+    }
+    if rejected > 0 {
+        parts.push(format!("{} rejected", figures::plural(u64::from(rejected), "claim")));
+    }
+    parts.join(dot)
 }
 
 /// The heading of an iteration, with its hat or agent behind it.

@@ -9,7 +9,7 @@ use super::message::{Speaker, Voice};
 use super::output::Head;
 use super::{LineView, TerminalUser};
 use crate::event::Tag;
-use crate::journal::{CheckResult, Fact, Receipt};
+use crate::journal::{CheckResult, Fact, Outcome, Receipt};
 use crate::signals::Signal;
 use crate::ui::callouts;
 use crate::ui::figures;
@@ -61,7 +61,7 @@ impl<W: Write> LineView<W> {
             // How the run ends is said when it has.
             Fact::Decision { verdict, .. } if verdict == "finish" || self.is_quiet() => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
-            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, .. } => {
+            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, changed, .. } => {
                 self.announce_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = words::outcome(*outcome);
                 self.output.line("", Ink::None)?;
@@ -75,12 +75,22 @@ impl<W: Write> LineView<W> {
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
                 parts.extend(figures::usage(usage).iter().map(|part| harmless(part)));
                 self.output.line(&parts.join(&dot), Ink::None)?;
+                let changes = changed.as_ref().map(|changed| words::changed(changed, &dot)).unwrap_or_default();
+                if !changes.is_empty() {
+                    self.output.line(&changes, Ink::None)?;
+                }
+                for (line, ink) in std::mem::take(&mut self.last_checks) {
+                    self.output.line(&line, ink)?;
+                }
+                if *outcome == Outcome::Complete && self.model.run.prompt.starts_with("mode plan") {
+                    self.output.line("next: `ralph build`", Ink::None)?;
+                }
                 if let Some(next) = words::next_step(*outcome, question.is_some()) {
                     self.output.line(next, Ink::None)?;
                 }
                 let id = harmless(&self.model.run.run);
-                self.output.line(&format!("full record: `ralph show {id}`"), Ink::Dim)?;
-                self.output.line(&format!("files: `ralph path {id}`"), Ink::Dim)
+                self.output.line(&format!("details: `ralph show {id}`"), Ink::Dim)?;
+                self.output.line(&format!("changes: `ralph diff {id}`"), Ink::Dim)
             }
             other => match words::fact(other, at) {
                 Some(Phrase { text, ink, .. }) => self.system(&text, ink),
@@ -145,6 +155,7 @@ impl<W: Write> LineView<W> {
                 self.system(&last.join("\n"), Ink::Dim)?;
             }
         }
+        self.last_checks = checks.iter().map(|check| words::check(check, &dot)).collect();
         let (line, ink) = words::verification(passed, checks);
         self.system(&line, ink)
     }
