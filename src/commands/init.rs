@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::app::choose::{self, Purpose};
-use crate::app::project::{self, TestCommand};
+use crate::app::project;
 use crate::app::working_directory;
 use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer, Setting};
@@ -12,7 +12,6 @@ use crate::error::{Kind, UserError, io_reason};
 use crate::plugin;
 use crate::process;
 use crate::ui::out;
-use crate::yaml;
 
 /// The file, and the other name it may have.
 const FILE: &str = "ralph.yml";
@@ -37,8 +36,11 @@ pub(crate) fn run(args: &Init) -> Result<u8, UserError> {
         (agent, remark, told, Layer::default())
     };
     let test = project::test_command(&workspace);
-    let text =
-        if args.full || args.from { config::template(&agent, &remark, &taken) } else { short(&agent, test.as_ref()) };
+    let text = if args.full || args.from {
+        config::template(&agent, &remark, &taken)
+    } else {
+        config::short(&agent, test.as_ref().map(|test| (test.command.as_str(), test.source.as_str())))
+    };
     write(&workspace.join(FILE), &text)?;
     let check = match &test {
         Some(test) if !args.full && !args.from => {
@@ -54,23 +56,6 @@ pub(crate) fn run(args: &Init) -> Result<u8, UserError> {
     // The reader may be gone.
     let _ = out::print(&format!("wrote `{FILE}`: {told}\n{check}next: {next}\n"));
     Ok(0)
-}
-
-/// The few settings that most projects need.
-fn short(agent: &str, test: Option<&TestCommand>) -> String {
-    let verify = match test {
-        Some(TestCommand { command, source }) => {
-            let command = yaml::write::flow(&command.as_str().into());
-            format!(
-                "# A completion is accepted only when these commands pass (found in {source}).\nverify:\n  - {command}\n"
-            )
-        }
-        None => "# Without a check, ralph believes the agent.\n# verify: [your test command]\n".to_owned(),
-    };
-    format!(
-        "# Settings of ralph for this directory. Every key: `ralph init --full`. Effective values: `ralph config`.\n\
-         agent: {agent}\n{verify}event_loop:\n  max_iterations: 30\n  max_cost_usd: 10\n"
-    )
 }
 
 /// The agent to write down, the remark behind it, and what to tell.

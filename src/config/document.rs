@@ -61,6 +61,23 @@ pub fn template(agent: &str, remark: &str, taken: &Layer) -> String {
     )
 }
 
+/// A `ralph.yml` with the few settings that most projects need. `check` is a command and the file that it was found in.
+pub(crate) fn short(agent: &str, check: Option<(&str, &str)>) -> String {
+    let verify = match check {
+        Some((command, source)) => {
+            let command = flow(&command.into());
+            format!(
+                "# A completion is accepted only when these commands pass (found in {source}).\nverify:\n  - {command}\n"
+            )
+        }
+        None => "# Without a check, ralph believes the agent.\n# verify: [your test command]\n".to_owned(),
+    };
+    format!(
+        "# Settings of ralph for this directory. Every key: `ralph init --full`. Effective values: `ralph config`.\n\
+         agent: {agent}\n{verify}event_loop:\n  max_iterations: 30\n  max_cost_usd: 10\n"
+    )
+}
+
 /// The default behind its colon; nothing when there is none.
 fn default_of(key: &Key) -> String {
     match (key.default)() {

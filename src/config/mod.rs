@@ -24,6 +24,7 @@ pub(crate) use adapter::Adapter;
 pub(crate) use command::{CommandLine, Program, PromptMode, ShellLine, shell_words};
 pub use document::effective;
 pub use document::handbook;
+pub(crate) use document::short;
 pub use document::template;
 pub(crate) use environment::environment;
 pub(crate) use file::{FileLayer, find, nearest_file, read, read_at};

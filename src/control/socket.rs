@@ -23,6 +23,8 @@ const LONGEST: u64 = 256 * 1024;
 const SENDS_WITHIN: Duration = Duration::from_secs(5);
 /// How long the loop may take to accept one. It is busy between iterations, with git for example.
 const ACCEPTS_WITHIN: Duration = Duration::from_secs(60);
+/// How long the end of a run waits for answers that are being written.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// How many connections are served at once, and how many of them for processes of the agent.
 const MOST_AT_ONCE: usize = 32;
 const MOST_OF_AGENT: usize = 8;
@@ -91,14 +93,24 @@ impl Received {
 pub(crate) struct Inbox {
     path: PathBuf,
     orders: mpsc::Receiver<Received>,
-    closed: Arc<AtomicBool>,
+    serving: Arc<Serving>,
+}
+
+/// What the threads of an inbox share.
+#[derive(Debug, Default)]
+struct Serving {
+    closed: AtomicBool,
+    /// Connections under way.
+    all: AtomicUsize,
+    /// Those of them that the agent opened.
+    of_agent: AtomicUsize,
 }
 
 impl Inbox {
     /// Listens for the orders of a run. `fallback` is where the socket is where there is no `$XDG_RUNTIME_DIR`.
     pub(crate) fn open(run: &str, fallback: &Path) -> io::Result<Self> {
-        let (path, orders, closed) = Self::bind(Self::place(run, fallback)?)?;
-        Ok(Self { path, orders, closed })
+        let (path, orders, serving) = Self::bind(Self::place(run, fallback)?)?;
+        Ok(Self { path, orders, serving })
     }
 
     /// Listens again where somebody has removed the socket.
@@ -107,8 +119,8 @@ impl Inbox {
         if std::fs::symlink_metadata(&self.path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
             return;
         }
-        if let Ok((_, orders, closed)) = Self::bind(self.path.clone()) {
-            (self.orders, self.closed) = (orders, closed);
+        if let Ok((_, orders, serving)) = Self::bind(self.path.clone()) {
+            (self.orders, self.serving) = (orders, serving);
         }
     }
 
@@ -120,16 +132,16 @@ impl Inbox {
         Ok(directory.join(format!("{run}.sock")))
     }
 
-    fn bind(path: PathBuf) -> io::Result<(PathBuf, mpsc::Receiver<Received>, Arc<AtomicBool>)> {
+    fn bind(path: PathBuf) -> io::Result<(PathBuf, mpsc::Receiver<Received>, Arc<Serving>)> {
         // A run of this id was killed: only one process can hold the workspace's lock, and that is this one.
         let _ = std::fs::remove_file(&path);
         let listener = reachable(&path, UnixListener::bind)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         let (sender, orders) = mpsc::channel(MOST_AT_ONCE);
-        let closed = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&closed);
-        std::thread::Builder::new().name("control".into()).spawn(move || listen(&listener, &sender, &over))?;
-        Ok((path, orders, closed))
+        let serving = Arc::<Serving>::default();
+        let shared = Arc::clone(&serving);
+        std::thread::Builder::new().name("control".into()).spawn(move || listen(&listener, &sender, &shared))?;
+        Ok((path, orders, serving))
     }
 
     /// Where orders are sent to.
@@ -153,17 +165,23 @@ impl Inbox {
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.serving.closed.store(true, Ordering::SeqCst);
         // Wakes the listener, which then ends.
         let _ = reachable(&self.path, UnixStream::connect);
         let _ = std::fs::remove_file(&self.path);
+        // Orders that nobody took are answered so, and those that were taken must get their answer before ralph exits.
+        self.orders.close();
+        while self.orders.try_recv().is_ok() {}
+        let deadline = std::time::Instant::now() + ANSWERS_WITHIN;
+        while self.serving.all.load(Ordering::SeqCst) > 0 && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 
-fn listen(listener: &UnixListener, sender: &mpsc::Sender<Received>, closed: &AtomicBool) {
-    let (all, of_agent) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+fn listen(listener: &UnixListener, sender: &mpsc::Sender<Received>, serving: &Arc<Serving>) {
     for stream in listener.incoming() {
-        if closed.load(Ordering::SeqCst) {
+        if serving.closed.load(Ordering::SeqCst) {
             return;
         }
         let Ok(stream) = stream else {
@@ -172,12 +190,16 @@ fn listen(listener: &UnixListener, sender: &mpsc::Sender<Received>, closed: &Ato
             continue;
         };
         let peer = peer(&stream);
-        let (count, most) = if matches!(peer, Peer::Agent) { (&of_agent, MOST_OF_AGENT) } else { (&all, MOST_AT_ONCE) };
-        if count.fetch_add(1, Ordering::SeqCst) >= most {
-            count.fetch_sub(1, Ordering::SeqCst);
+        let count: fn(&Serving) -> &AtomicUsize = match peer {
+            Peer::Agent => |serving| &serving.of_agent,
+            Peer::User | Peer::Stranger => |serving| &serving.all,
+        };
+        let most = if peer == Peer::Agent { MOST_OF_AGENT } else { MOST_AT_ONCE };
+        if count(serving).fetch_add(1, Ordering::SeqCst) >= most {
+            count(serving).fetch_sub(1, Ordering::SeqCst);
             continue;
         }
-        let (count, sender) = (Arc::clone(count), sender.clone());
+        let (shared, sender) = (Arc::clone(serving), sender.clone());
         let served = std::thread::Builder::new().name("order".into()).spawn(move || {
             let answer = match serve(&stream, peer, &sender) {
                 Ok(()) => Answer { refused: None },
@@ -185,9 +207,11 @@ fn listen(listener: &UnixListener, sender: &mpsc::Sender<Received>, closed: &Ato
             };
             let _ = stream.set_write_timeout(Some(SENDS_WITHIN));
             let _ = serde_json::to_vec(&answer).map(|bytes| (&stream).write_all(&bytes));
-            count.fetch_sub(1, Ordering::SeqCst);
+            count(&shared).fetch_sub(1, Ordering::SeqCst);
         });
-        drop(served);
+        if served.is_err() {
+            count(serving).fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -252,10 +276,10 @@ mod tests {
         let path = directory.join("r.sock");
         let listener = reachable(&path, UnixListener::bind).unwrap();
         let (sender, orders) = mpsc::channel(MOST_AT_ONCE);
-        let closed = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&closed);
-        std::thread::spawn(move || listen(&listener, &sender, &over));
-        Inbox { path, orders, closed }
+        let serving = Arc::<Serving>::default();
+        let shared = Arc::clone(&serving);
+        std::thread::spawn(move || listen(&listener, &sender, &shared));
+        Inbox { path, orders, serving }
     }
 
     #[test]
@@ -275,6 +299,21 @@ mod tests {
         sender.join().unwrap().unwrap();
         drop(inbox);
         assert!(!directory.path().join("r.sock").exists());
+    }
+
+    #[test]
+    fn an_order_that_ends_the_run_is_answered_before_ralph_exits() {
+        for _ in 0..50 {
+            let directory = tempfile::tempdir().unwrap();
+            let mut inbox = inbox(directory.path());
+            let path = inbox.path().to_owned();
+            let sender = std::thread::spawn(move || send(&path, &Order::Stop { now: false }));
+            while inbox.poll().map(Received::accept).is_none() {}
+            let serving = Arc::clone(&inbox.serving);
+            drop(inbox);
+            assert_eq!(serving.all.load(Ordering::SeqCst), 0, "its answer is written");
+            sender.join().unwrap().unwrap();
+        }
     }
 
     #[test]

@@ -91,10 +91,13 @@ pub struct Receipt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changed {
+    /// Files.
     pub files: u32,
-    /// Lines.
+    /// Lines that are new.
     pub added: u32,
+    /// Lines that are gone.
     pub removed: u32,
+    /// Commits, also those that were undone later.
     pub commits: u32,
     /// Claims that a check, the plan file or `allowed_paths` rejected.
     pub rejected: u32,

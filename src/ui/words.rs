@@ -121,6 +121,12 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
     }
 }
 
+/// True when a run had the prompt of the mode `plan`, which `ralph build` follows.
+pub(crate) fn is_plan(prompt: &str) -> bool {
+    let source = prompt.split(", with the goal from").next().unwrap_or(prompt);
+    source == "built-in prompt `plan`" || source.ends_with("prompts/plan.md")
+}
+
 /// What a run changed: `2 files +14 -3 · 1 commit · 1 claim rejected`.
 pub(crate) fn changed(changed: &Changed, dot: &str) -> String {
     let Changed { files, added, removed, commits, rejected } = *changed;

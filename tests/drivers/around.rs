@@ -58,7 +58,7 @@ fn the_configuration_of_its_loop_becomes_a_file_of_ralphs() {
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     let file = std::fs::read_to_string(test.workspace().join("ralph.yml")).unwrap();
     for expected in
-        ["backend: driver:codex", "calls_per_hour: 7", ".ralphrc:2", "timeout: ", ".ralphrc:3", "session_expiry: "]
+        ["agent: driver:codex", "calls_per_hour: 7", ".ralphrc:2", "timeout: ", ".ralphrc:3", "session_expiry: "]
     {
         assert!(file.contains(expected), "no {expected:?} in\n{file}");
     }

@@ -128,6 +128,7 @@ impl History {
             cost: None,
             unpriced: 0,
             question: question.map(str::to_owned),
+            changed: None,
         });
         self.flush()
     }

@@ -19,6 +19,7 @@ fn end(outcome: Outcome) -> Fact {
         cost: None,
         unpriced: 0,
         question: Some("which one?".into()),
+        changed: None,
     }
 }
 

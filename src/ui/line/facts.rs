@@ -82,7 +82,7 @@ impl<W: Write> LineView<W> {
                 for (line, ink) in std::mem::take(&mut self.last_checks) {
                     self.output.line(&line, ink)?;
                 }
-                if *outcome == Outcome::Complete && self.model.run.prompt.starts_with("mode plan") {
+                if *outcome == Outcome::Complete && words::is_plan(&self.model.run.prompt) {
                     self.output.line("next: `ralph build`", Ink::None)?;
                 }
                 if let Some(next) = words::next_step(*outcome, question.is_some()) {
