@@ -60,7 +60,7 @@ fn eighty_columns_are_enough_for_the_table_and_the_last_lines() {
     assert!(narrow(&["runs"], 120).contains("STARTED"));
     assert!(!narrow(&["runs"], 60).contains("PROMPT"));
     let lines = narrow(&["logs"], 80);
-    assert!(lines.contains("`ralph show") && lines.contains("`ralph path"), "{lines}");
+    assert!(lines.contains("`ralph show") && lines.contains("`ralph diff"), "{lines}");
 }
 
 #[test]
@@ -211,13 +211,13 @@ fn the_tries_of_an_iteration_are_shown_without_the_run_around_them() {
     let heads = lines.iter().filter(|line| line.contains("iteration 2 of 100")).count();
     assert_eq!(heads, 2, "each try has its head:\n{second}");
     assert!(lines[0].contains("iteration 2 of 100"), "{second}");
-    for other in ["resume: `ralph resume`", "full record", "ralph 0", "One.", "All done."] {
+    for other in ["resume: `ralph resume`", "details: `ralph show", "ralph 0", "One.", "All done."] {
         assert!(!second.contains(other), "{other}:\n{second}");
     }
     let third = said(&test, &["logs", "--iteration", "3"]);
-    assert!(third.contains("All done.") && !third.contains("full record"), "{third}");
+    assert!(third.contains("All done.") && !third.contains("details: `ralph show"), "{third}");
     let whole = said(&test, &["logs"]);
-    assert!(whole.contains("resume: `ralph resume`") && whole.contains("full record"), "{whole}");
+    assert!(whole.contains("resume: `ralph resume`") && whole.contains("details: `ralph show"), "{whole}");
 }
 
 #[test]

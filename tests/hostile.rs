@@ -375,7 +375,7 @@ fn the_journal_of_a_running_run_is_watched_and_restored() {
         assert!(ran.stdout().contains("inside of the workspace"), "{}", ran.stdout());
         assert!(!text.lines().any(|line| line == "rubbish"), "{what}: {text}");
         assert!(text.contains(expected), "{what}: {text}");
-        assert!(ran.stdout().contains("full record: `ralph show"), "the view follows: {}", ran.stdout());
+        assert!(ran.stdout().contains("details: `ralph show"), "the view follows: {}", ran.stdout());
         assert_eq!(ran.stdout().matches("inside of the workspace").count(), 1, "{what}: {}", ran.stdout());
         let numbers: Vec<_> = text
             .lines()

@@ -32,7 +32,7 @@ fn picture_of_the_lines() {
     let test = demo();
     // As many rows as all three iterations need. The picture begins with the second: its test still fails.
     let screen = Screen::start(shown(&test, &["logs"]), 100, 90);
-    screen.shows("ralph path");
+    screen.shows("ralph diff");
     is_committed("run.svg", &settled(&screen, || screen.row_of("iteration 2 of") - 1));
     screen.ends();
 }

@@ -31,7 +31,7 @@ fn a_run_stays_on_the_screen_until_it_was_read() {
     screen.keys("q");
     let (status, text) = screen.ends();
     assert_eq!(status.code(), Some(0));
-    assert!(text.contains("complete") && text.contains("full record: `ralph show"), "{text}");
+    assert!(text.contains("complete") && text.contains("details: `ralph show"), "{text}");
 }
 
 #[test]
