@@ -165,7 +165,7 @@ pub enum Status {
     Ok,
     /// It did not.
     Fail,
-    /// Nobody says.
+    /// Unknown.
     Unknown,
 }
 

@@ -10,7 +10,7 @@ use serde_saphyr::Spanned;
 use crate::error::UserError;
 use crate::nearest::nearest;
 
-/// A value and where it stands.
+/// A value and where it is.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// What it is.
@@ -52,7 +52,7 @@ pub enum Value {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Where the key is.
     pub place: Place,
     /// The value.
     pub node: Node,
@@ -139,7 +139,7 @@ fn sentence(text: &str, fault: Fault) -> String {
     match first.strip_prefix("missing field ") {
         Some(name) => format!("the key {name} is missing"),
         None if fault == Fault::Form => {
-            // The library's words for what stands in a file, in a person's words.
+            // The library's words for what is in a file, in a person's words.
             let words =
                 [("sequence start", "a list"), ("mapping start", "a mapping"), ("unknown variant", "unknown word")];
             let said = words.iter().fold(first.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours));

@@ -113,7 +113,7 @@ impl Inbox {
         Ok(Self { path, orders, serving })
     }
 
-    /// Listens again where somebody has removed the socket.
+    /// Listens again where someone has removed the socket.
     pub(crate) fn ensure(&mut self) {
         use std::os::unix::fs::FileTypeExt as _;
         if std::fs::symlink_metadata(&self.path).is_ok_and(|metadata| metadata.file_type().is_socket()) {

@@ -18,7 +18,7 @@ pub struct Form {
     pub tools: Tools,
 }
 
-/// How tool activity is told.
+/// How tool activity is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tools {
     /// As `tool_use` and `tool_result`.
@@ -29,14 +29,14 @@ pub enum Tools {
     Text,
 }
 
-/// The longest message and tool output that is held: a longer message goes on in the next one, of an output the rest is
+/// The longest message and tool output that is held: a longer message continues in the next one, of an output the rest is
 /// left out.
 const LONGEST: usize = 4 * 1024 * 1024;
 
 /// The version of Claude Code whose format is written. Its clients refuse what they think is too old.
 pub(crate) const FORMAT_VERSION: &str = "2.1.0";
 
-/// What stands in place of the rest.
+/// What replaces the rest.
 const CUT: &str = "\n… (the rest is left out)";
 
 /// Writes one stream.
@@ -129,7 +129,7 @@ impl Claude {
             Event::Meta { meta } => match meta.known() {
                 Some(Known::Session { id }) => {
                     self.session = Some(id);
-                    // An agent may complain before it says who it is, or go on in another session.
+                    // An agent may complain before it says who it is, or continue in another session.
                     if self.begun {
                         self.along(event, out);
                     }
@@ -160,7 +160,7 @@ impl Claude {
     }
 
     /// Appends the result: the last line, exactly once. `trouble` says how the process failed, when it did; it counts where
-    /// the agent itself tells no end. Gives whether the turn succeeded.
+    /// the agent itself reports no end. Gives whether the turn succeeded.
     pub fn finish(mut self, duration_ms: u64, trouble: Option<&str>, out: &mut Vec<u8>) -> bool {
         self.close(out);
         self.begin(out);

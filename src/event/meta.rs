@@ -79,7 +79,7 @@ pub enum Known {
     Context {
         /// Tokens of the prompt and of the answer.
         tokens: u64,
-        /// How many there is room for, when the agent tells.
+        /// How many there is room for, when the agent says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         window: Option<u64>,
     },
@@ -98,7 +98,7 @@ pub enum Known {
         /// What changed.
         changes: Vec<FileChange>,
     },
-    /// Something went wrong in a way that the agent tells.
+    /// Something went wrong in a way that the agent reports.
     Error {
         /// What kind of failure.
         class: FailureClass,
@@ -147,7 +147,7 @@ pub enum Known {
     },
     /// The one terminal fact of an iteration.
     TurnEnd {
-        /// Whether the turn succeeded; `null` when nobody says.
+        /// Whether the turn succeeded; `null` when it is unknown.
         success: Option<bool>,
         /// Why it ended, in the dialect's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,7 +160,7 @@ pub enum Known {
         /// Why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// How many lines this stands for; one when absent.
+        /// How many lines this means; one when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Option<u64>,
     },

@@ -158,7 +158,7 @@ enum Expected {
 impl Expected {
     fn fits(&self, value: &Value) -> bool {
         match self {
-            // `null` stands for an absent field, except where the field decides what the object is.
+            // `null` means an absent field, except where the field decides what the object is.
             Self::OneOf(names) => value.as_str().is_some_and(|value| names.contains(&value)),
             _ if value.is_null() => true,
             Self::Text => value.is_string(),
@@ -192,7 +192,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// A short value as it stands, a long one by its kind.
+/// A short value as it is, a long one by its kind.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) | Value::Array(_) => kind_of(value).to_owned(),

@@ -85,7 +85,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let bytes = text.as_bytes();
-    // What stands before this is written. What needs no escape is copied in runs as long as possible.
+    // What is before this is written. What needs no escape is copied in runs as long as possible.
     let mut written = 0;
     for (number, chunk) in bytes.chunks(CHUNK).enumerate() {
         // Without a branch in it, so that it becomes vector instructions.
@@ -95,7 +95,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
         for (at, &byte) in (number * CHUNK..).zip(chunk).filter(|(_, byte)| needs_escape(**byte)) {
             let before = at.checked_sub(1).map(|before| bytes[before]);
             match (before, byte, bytes.get(at + 1)) {
-                // C1 controls, which a terminal obeys: their second byte tells which.
+                // C1 controls, which a terminal obeys: their second byte says which.
                 (_, 0xc2, Some(0x80..=0x9f)) => out.extend_from_slice(&bytes[written..at]),
                 (Some(0xc2), 0x80..=0x9f, _) => write_escape(byte, out),
                 // A part of another character.

@@ -15,11 +15,11 @@ pub enum Activity {
     /// An agent works, or a check does.
     #[default]
     Running,
-    /// Nothing happens until then, unless somebody wants a retry.
+    /// Nothing happens until then, unless someone wants a retry.
     Waiting { until: Timestamp, reason: String },
     /// It pauses after this iteration.
     Pausing,
-    /// It does nothing until somebody continues it.
+    /// It does nothing until someone continues it.
     Paused,
 }
 

@@ -23,7 +23,7 @@ impl EventsFile {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory)?;
         }
-        // Nobody waits at the other end of a pipe, and nothing is written through a link that somebody laid.
+        // Nobody waits at the other end of a pipe, and nothing is written through a link that someone laid.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = private().append(true).create(true).custom_flags(flags).open(path)?;
         if !file.metadata()?.is_file() {

@@ -140,7 +140,7 @@ impl Follow {
             if let Writer::This(wake) = &self.writer {
                 let restored = wake.0.restored.load(Ordering::Acquire);
                 if self.restored != restored {
-                    // Foreign bytes may have been read, so that this offset means nothing. The numbers tell what is new.
+                    // Foreign bytes may have been read, so that this offset means nothing. The numbers say what is new.
                     self.reader = Reader::open(&self.path, self.from)?;
                     self.restored = restored;
                 }

@@ -77,7 +77,7 @@ fn is_of_the_loop(line: &[u8]) -> bool {
 pub(crate) struct Last {
     /// Behind the last whole record.
     pub length: u64,
-    /// How many bytes of a torn record stand behind it.
+    /// How many bytes of a torn record are behind it.
     pub torn: u64,
     /// The number of the next record.
     pub next: u64,

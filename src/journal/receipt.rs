@@ -31,7 +31,7 @@ pub struct Receipt {
     /// The session, when the agent named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// How full its context was at the end, when the agent tells.
+    /// How full its context was at the end, when the agent says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Filled>,
     /// Processes the agent left behind.
@@ -49,10 +49,10 @@ pub struct Receipt {
     /// The hat it wore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hat: Option<String>,
-    /// True when it went on with an earlier session.
+    /// True when it continued with an earlier session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-    /// What it cost; absent when nobody says.
+    /// What it cost; absent when it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// Whether it moved anything; absent when that could not be seen.
@@ -166,7 +166,7 @@ pub(super) const fn is_zero(count: &u32) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filled {
     pub tokens: u64,
-    /// How many there is room for, when the agent tells.
+    /// How many there is room for, when the agent says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
 }

@@ -98,7 +98,7 @@ pub enum Fact {
         /// The hat it wears.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hat: Option<String>,
-        /// The session it goes on with.
+        /// The session it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resumes: Option<String>,
         /// The rows and columns of the agent's terminal, when it has one.
@@ -144,7 +144,7 @@ pub enum Fact {
         /// How the run ends, when it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<Outcome>,
-        /// Everything that a run needs to go on from here, in a form that only the loop reads.
+        /// Everything that a run needs to continue from here, in a form that only the loop reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<serde_json::Value>,
     },
@@ -175,7 +175,7 @@ pub enum Fact {
         #[serde(flatten)]
         order: Order,
     },
-    /// The run is paused until somebody continues it.
+    /// The run is paused until someone continues it.
     Paused,
     /// A person interrupted.
     Interrupt {
@@ -206,7 +206,7 @@ pub enum Fact {
         /// What they cost together.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
-        /// How many iterations told no cost.
+        /// How many iterations reported no cost.
         #[serde(default, skip_serializing_if = "is_zero")]
         unpriced: u32,
         /// What the agent wants to know, when the run ended with a question.
@@ -274,7 +274,7 @@ struct Header {
 enum By {
     Agent,
     Ralph,
-    /// Somebody of a later version.
+    /// Someone of a later version.
     #[serde(other)]
     Other,
 }

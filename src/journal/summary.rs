@@ -81,10 +81,10 @@ pub struct Summary {
     /// What a person should know.
     #[serde(default)]
     pub notices: Vec<String>,
-    /// How often it was taken up again.
+    /// How often it was resumed.
     #[serde(default)]
     pub resumed: u32,
-    /// Everything the run needs to go on, as its last decision says.
+    /// Everything the run needs to continue, as its last decision says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<serde_json::Value>,
     /// When that was written.
@@ -160,7 +160,7 @@ pub struct Ended {
     pub duration_ms: u64,
     /// Its tokens, when the agent reports them.
     pub tokens: Option<u64>,
-    /// Its cost, when somebody knows it.
+    /// Its cost, when someone knows it.
     pub cost: Option<f64>,
     /// Whether the user's commands agreed.
     pub verified: Option<bool>,
@@ -246,7 +246,7 @@ impl Summary {
         Ok(())
     }
 
-    /// Takes in one record, which stands between these offsets.
+    /// Takes in one record, which is between these offsets.
     pub(crate) fn see(&mut self, record: &Record, start: u64, end: u64) {
         self.form = FORM;
         self.covers = end;
@@ -331,7 +331,7 @@ impl Summary {
         }
     }
 
-    /// The run begins, or it is taken up again.
+    /// The run begins, or it is resumed.
     fn begin(&mut self, fact: &Fact, at: Timestamp) {
         let Fact::RunStart {
             version,
@@ -405,7 +405,7 @@ impl Summary {
         self.ended().filter_map(|ended| ended.tokens).reduce(u64::saturating_add)
     }
 
-    /// What all iterations cost, as far as somebody knows it; `None` when nobody does.
+    /// What all iterations cost, as far as someone knows it; `None` when nobody does.
     pub(crate) fn cost(&self) -> Option<f64> {
         self.ended().filter_map(|ended| ended.cost).reduce(|sum, more| sum + more)
     }

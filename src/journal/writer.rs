@@ -23,7 +23,7 @@ pub struct Journal {
     next: u64,
     /// How many bytes are on disk.
     length: u64,
-    /// Part of a record may stand behind them.
+    /// Part of a record may be behind them.
     torn: bool,
     line: Vec<u8>,
     looked: Instant,
@@ -55,7 +55,7 @@ impl Journal {
         Ok(Self::at(file, 0, 0))
     }
 
-    /// Opens the journal of a run that goes on: what is torn at its end is cut off.
+    /// Opens the journal of a run that continues: what is torn at its end is cut off.
     pub fn reopen(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
         let end = reader::last(path)?;
         let mut file = disk.grow(path, Make::OpenOrNew)?;

@@ -1,4 +1,4 @@
-//! The output of one try of an iteration as a file for a hook: an earlier try stands before it in the raw file.
+//! The output of one try of an iteration as a file for a hook: an earlier try is before it in the raw file.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};

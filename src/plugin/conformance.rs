@@ -16,7 +16,7 @@ use crate::error::UserError;
 use crate::process::{self, Environment, Exit, Invocation, Stdin};
 use crate::run::plugins::Output;
 
-/// What stands in the prompt, and must come back only where it belongs.
+/// What is in the prompt, and must come back only where it belongs.
 const PROMPT: &str = "Say 'hello' and \"goodbye\".\nPROMPT-MARK $(touch ralph-check-was-here)\n";
 const PROMPT_MARK: &str = "PROMPT-MARK";
 /// What the fake agent says.

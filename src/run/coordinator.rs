@@ -34,7 +34,7 @@ pub(crate) struct Finished {
 }
 
 /// Runs until a verdict. The recorder's journal is already open; nothing was shown yet. `memory` is empty, or that of the
-/// run that goes on.
+/// run that continues.
 pub(crate) async fn run(
     plan: &Plan,
     directory: &RunDirectory,
@@ -107,7 +107,7 @@ pub(super) struct Looping<'p> {
     pub(super) started: Instant,
     /// How long it had taken before it was resumed.
     pub(super) before: Duration,
-    /// How long ralph itself stood still.
+    /// How long ralph itself stopped.
     pub(super) suspended: Duration,
     /// What another terminal tells it.
     pub(super) inbox: Inbox,
@@ -314,7 +314,7 @@ impl Looping<'_> {
         }
     }
 
-    /// The time since the run began, without the time it stood still.
+    /// The time since the run began, without the time it stopped.
     pub(super) fn elapsed(&self) -> Duration {
         self.before + self.started.elapsed().saturating_sub(self.suspended)
     }

@@ -28,7 +28,7 @@ const MOST_BACK_OFFS: u32 = 8;
 const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such wait.
 const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(10);
-/// From so many rejected claims in a row on, the reason says to look at the checks.
+/// From this many rejected claims in a row on, the reason says to look at the checks.
 pub(crate) const LOUD_CLAIMS: u32 = 3;
 /// How many iterations in a row with denials and without progress end a run.
 const MOST_DENIED: u32 = 2;
@@ -86,7 +86,7 @@ pub enum Permission {
     Threshold,
 }
 
-/// Where the run stands.
+/// Where the run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct State {
@@ -308,7 +308,7 @@ const fn stillness(before: State, report: &Report) -> u32 {
     }
 }
 
-/// A verdict to go on, unless the agent is not permitted what it needs.
+/// A verdict to continue, unless the agent is not permitted what it needs.
 fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verdict: Verdict) -> Verdict {
     let Verdict::Again { .. } = verdict else { return verdict };
     if report.denied.is_empty() || !counted {
@@ -326,7 +326,7 @@ fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verd
     }
 }
 
-/// A verdict to go on, unless nothing moves any more.
+/// A verdict to continue, unless nothing moves any more.
 fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Again { reason, .. } if counted && policy.max_stalled > 0 && state.still >= policy.max_stalled => {
@@ -337,7 +337,7 @@ fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Ver
     }
 }
 
-/// A verdict to go on, unless a limit ends the run.
+/// A verdict to continue, unless a limit ends the run.
 fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Duration, verdict: Verdict) -> Verdict {
     let Verdict::Again { after, reason } = &verdict else { return verdict };
     let after = *after;

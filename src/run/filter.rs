@@ -74,7 +74,7 @@ impl Partial {
 /// What the command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// What it prints is what the agent said: without it nobody knows.
+    /// What it prints is what the agent said: without it it is unknown.
     Adapter,
     /// What it prints is for people.
     Display,

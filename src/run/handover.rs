@@ -27,7 +27,7 @@ impl Handover {
         if screen != Screen::Users {
             return None;
         }
-        // What was recorded must be on the terminal before somebody else has it.
+        // What was recorded must be on the terminal before someone else has it.
         recorder.settle();
         Some(Self { terminal: Terminal::take()?, presses: Presses::default() })
     }

@@ -76,12 +76,12 @@ pub(crate) struct Interrupts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// Somebody wants the run to end.
+    /// Someone wants the run to end.
     Interrupt(Interrupt, Action),
     Suspend,
     /// The terminal has another size.
     Resized,
-    /// SIGUSR1: somebody wants a wait to end now.
+    /// SIGUSR1: someone wants a wait to end now.
     Retry,
 }
 
@@ -175,7 +175,7 @@ async fn any_of(signals: &mut [(i32, Signal)]) -> i32 {
     .await
 }
 
-/// Waits for one; for ever, when nobody listens for it. Cancel-safe.
+/// Waits for one; forever, when nobody listens for it. Cancel-safe.
 async fn received(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),

@@ -35,7 +35,7 @@ pub(crate) struct Iteration<'a> {
     pub prompt_bytes: usize,
     /// What reads its output.
     pub transcript: &'a Selected,
-    /// What the adapter is told.
+    /// What the adapter knows beforehand.
     pub context: Context,
     /// The longest line that is handed on in one part.
     pub line_cap: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Iteration<'a> {
     pub workspace: &'a Path,
     pub agent: &'a str,
     pub hat: Option<String>,
-    /// The session it goes on with.
+    /// The session it continues.
     pub resumes: Option<String>,
     /// Whether a status block means anything.
     pub status_blocks: StatusBlocks,
@@ -72,14 +72,14 @@ pub(crate) struct Inputs<'a> {
     pub interrupts: &'a mut Interrupts,
     /// From another terminal.
     pub inbox: &'a mut Inbox,
-    /// What was told, and is not done yet.
+    /// What was reported, and is not done yet.
     pub orders: &'a mut Orders,
     /// When the time of the run is over, for what runs beside its agents.
     pub deadline: Option<tokio::time::Instant>,
 }
 
 impl Inputs<'_> {
-    /// For as long as somebody else listens.
+    /// For as long as someone else listens.
     pub(crate) fn lend(&mut self) -> Inputs<'_> {
         Inputs { interrupts: self.interrupts, inbox: self.inbox, orders: self.orders, deadline: self.deadline }
     }
@@ -106,7 +106,7 @@ enum Whose {
 }
 
 impl Time {
-    /// What it may take in all, after somebody may have given the run more time.
+    /// What it may take in all, after someone may have given the run more time.
     fn after(&mut self, order: &Order) -> Option<Duration> {
         if let Order::Limit { max_seconds: Some(seconds), .. } = order {
             self.run = Some(Duration::from_secs(*seconds));
@@ -224,7 +224,7 @@ impl Iteration<'_> {
                 }
                 Next::Ended(how) => {
                     ended = Some(how);
-                    // What is told from here on is told on the user's terminal.
+                    // From here on, messages go to the user's terminal.
                     handover = None;
                     let [stdout, stderr] = reading.end_bytes();
                     raw.write(stderr.0, &stderr.1).map_err(|error| unrecorded(&error))?;

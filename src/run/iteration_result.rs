@@ -19,7 +19,7 @@ use crate::signals::promise::Heard;
 pub(crate) struct IterationResult {
     pub report: Report,
     pub receipt: Receipt,
-    /// How long it stood still with ralph itself.
+    /// How long it stopped with ralph itself.
     pub suspended: Duration,
     /// What the agent's own words say to the loop.
     pub heard: Heard,

@@ -98,7 +98,7 @@ impl super::reading::Told {
             (None, Some(milliseconds)) => Some(Duration::from_millis(milliseconds)),
             (None, None) => None,
         };
-        // A month is for ever, and sums of such times do not overflow.
+        // A month is forever, and sums of such times do not overflow.
         wait.map(|wait| wait.min(LONGEST_WAIT))
     }
 }

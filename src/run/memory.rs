@@ -1,4 +1,4 @@
-//! What a run must know to go on: written down with every decision, read again by a resumed run.
+//! What a run must know to continue: written down with every decision, read again by a resumed run.
 
 use std::collections::VecDeque;
 

@@ -72,7 +72,7 @@ impl Mode {
         }
     }
 
-    /// Variables in the prompt that nobody knows; they stay as they are.
+    /// Unknown variables in the prompt; they stay as they are.
     pub(crate) fn unknown(&self) -> Vec<String> {
         let names = pieces(&self.template).filter_map(|piece| match piece {
             Piece::Variable(name) if !VARIABLES.contains(&name) => Some(name.to_owned()),

@@ -54,7 +54,7 @@ pub(crate) fn is_allowed(patterns: &[String], path: &str) -> bool {
     })
 }
 
-/// `*` stands for anything but a slash, `**` for anything.
+/// `*` means anything but a slash, `**` anything.
 fn fits(pattern: &[u8], path: &[u8]) -> bool {
     match pattern {
         [] => path.is_empty(),

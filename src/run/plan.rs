@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub orders: Vec<Order>,
     /// Loads agents that are plug-ins.
     pub load_plugin: Loader,
-    /// Who is told when somebody is wanted.
+    /// Who is notified.
     pub notify: Notify,
     /// The most starts of an agent in an hour.
     pub calls_per_hour: Option<u32>,
@@ -126,7 +126,7 @@ pub(crate) enum Room {
     /// As large as the user's, and it changes with that.
     Whole,
     /// The part of the user's that shows the agent's screen, as it is when an iteration begins: a screen can only be
-    /// shown by who knows its size, and that is told only at the beginning.
+    /// shown by who knows its size, and that is reported only at the beginning.
     Part(fn(Size) -> Size),
 }
 

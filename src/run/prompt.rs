@@ -1,4 +1,4 @@
-//! The prompt of an iteration: the user's words, read anew each time, and what the loop adds to them.
+//! The prompt of an iteration: the user's words, read again each time, and what the loop adds to them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub(crate) struct LoopContext<'a> {
     pub marker: Option<&'a str>,
 }
 
-/// The prompt as it is sent. The marker never stands on a line of its own here: an agent that repeats its
+/// The prompt as it is sent. The marker never is on a line of its own here: an agent that repeats its
 /// prompt must not look like one that is done.
 pub(crate) fn compose(words: &str, context: &LoopContext<'_>) -> String {
     let mut prompt = words.trim_end().to_owned();

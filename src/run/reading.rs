@@ -72,7 +72,7 @@ pub(crate) struct Tally {
     pub stderr: VecDeque<String>,
     /// True when anything was said or done on standard output.
     pub spoke: bool,
-    /// What went wrong with reading the output, so that nobody knows what the agent really said.
+    /// What went wrong with reading the output, so that it is unknown what the agent really said.
     pub unread: Option<String>,
     /// Tools that were not permitted.
     pub denied: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) struct Reading {
     status: status_block::Watch,
     switched: bool,
     stderr: Lines,
-    /// Events of the last lines, which are told when everything is over.
+    /// Events of the last lines, which are reported when everything is over.
     last: [Vec<Clean<Event>>; 2],
     /// Everything counted so far.
     pub tally: Tally,
@@ -100,7 +100,7 @@ pub(crate) struct Reading {
 /// How the output of an iteration is read.
 pub(crate) struct How<'a> {
     pub transcript: &'a Selected,
-    /// What the adapter is told.
+    /// What the adapter knows beforehand.
     pub context: &'a Context,
     /// What completes a run.
     pub rule: &'a Rule,
@@ -275,7 +275,7 @@ impl Tally {
                 }
                 Some(Known::TurnEnd { success, reason }) => self.turn_end = Some((success, reason)),
                 Some(Known::Error { class, message, resets_at, retry_after_ms, resets, .. }) => {
-                    // An agent may go on after its terminal event, and fail then.
+                    // An agent may continue after its terminal event, and fail then.
                     if let Some((success @ Some(true), reason)) = &mut self.turn_end {
                         (*success, *reason) = (Some(false), Some("it failed after it had finished".to_owned()));
                     }

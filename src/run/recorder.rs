@@ -78,7 +78,7 @@ impl Recorder {
         &self.redactor
     }
 
-    /// Goes on where an earlier ralph has left off.
+    /// Continues where an earlier ralph has left off.
     #[must_use]
     pub(crate) fn after(mut self, summary: Summary) -> Self {
         self.summary = summary;
@@ -235,7 +235,7 @@ impl Recorder {
     }
 }
 
-/// A run never goes on unrecorded.
+/// A run never continues unrecorded.
 pub(crate) fn unrecorded(error: &std::io::Error) -> UserError {
     UserError::failed(format!("cannot write the journal: {}", io_reason(error)))
         .hint("the run was stopped, because it must not go on unrecorded; `ralph path` prints where its records are")

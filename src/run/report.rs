@@ -14,7 +14,7 @@ pub(crate) struct Report {
     pub failure: Option<Failure>,
     /// What the agent said to the loop.
     pub signal: Option<Signal>,
-    /// It went on with an earlier session, so that a fresh one may help.
+    /// It continued with an earlier session, so that a fresh one may help.
     pub resumed: bool,
     /// A person asked the run to stop.
     pub interrupted: bool,

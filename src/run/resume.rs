@@ -1,4 +1,4 @@
-//! What a run that was cut off remembers when it goes on: its last decision, and what happened after it. Pure.
+//! What a run that was cut off remembers when it continues: its last decision, and what happened after it. Pure.
 
 use jiff::Timestamp;
 
@@ -6,7 +6,7 @@ use super::Memory;
 use super::budget::Spent;
 use crate::journal::{IterationOutcome, Summary};
 
-/// The memory with which a run goes on. `newest` is when its last record was written.
+/// The memory with which a run continues. `newest` is when its last record was written.
 pub(crate) fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory {
     let written = summary.memory.clone().and_then(|memory| serde_json::from_value(memory).ok());
     let mut memory: Memory = written.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Which session of the agent an iteration goes on with. Ids come from this run's own stream or from ralph; never
-//! "the latest one", which may be somebody else's.
+//! Which session of the agent an iteration continues. Ids come from this run's own stream or from ralph; never
+//! "the latest one", which may be someone else's.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Agent, Session};
 use crate::event::Usage;
 
-/// Whether an iteration goes on with the session of the one before.
+/// Whether an iteration continues the session of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// Each iteration starts afresh: that is the idea of the loop.
     #[default]
     Fresh,
-    /// It goes on where the agent can.
+    /// It continues where the agent can.
     Resume {
         /// Until so much of the context is used, in per cent.
         until: Option<u8>,
         /// How many tokens there is room for, where the agent does not tell.
         window: Option<u64>,
-        /// A session that was not used for so long is not taken up again.
+        /// A session that was not used for so long is not resumed.
         expires: Duration,
     },
 }
@@ -40,7 +40,7 @@ struct Held {
     /// What it reported in all, for agents that count on from there.
     #[serde(default)]
     usage: Usage,
-    /// How much of its context is used, in per cent, when the agent tells.
+    /// How much of its context is used, in per cent, when the agent says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
 }
@@ -78,7 +78,7 @@ impl Sessions {
         (fresh(), Some(format!("{reason}: the next iteration starts a fresh one")))
     }
 
-    /// What the session reported before, when it goes on.
+    /// What the session reported before, when it continues.
     pub(crate) fn usage(&self, agent: &Agent, session: &Session) -> Usage {
         match (session, self.0.get(agent.id())) {
             (Session::Resume(id), Some(held)) if held.id == *id => held.usage.clone(),
@@ -86,7 +86,7 @@ impl Sessions {
         }
     }
 
-    /// An iteration is over: its session is the one to go on with.
+    /// An iteration is over: its session is the one to continue.
     pub(crate) fn keep(&mut self, agent: &Agent, asked: &Session, outcome: &Outcome<'_>, now: Timestamp) {
         let asked_id = match asked {
             Session::Given(id) | Session::Resume(id) => Some(id.as_str()),

@@ -35,7 +35,7 @@ pub struct Check {
     pub timeout: Duration,
 }
 
-/// How long a check may take when nobody says.
+/// How long a check may take when it is unknown.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Check {
@@ -53,7 +53,7 @@ pub(crate) struct Verified {
     pub checks: Vec<CheckResult>,
     /// A person wants the run to end.
     pub interrupted: bool,
-    /// A check whose command could not be run: no claim can pass it, so the run must not go on.
+    /// A check whose command could not be run: no claim can pass it, so the run must not continue.
     pub broken: Option<UserError>,
 }
 
@@ -219,7 +219,7 @@ struct Tail(VecDeque<u8>);
 
 impl Tail {
     fn push(&mut self, bytes: &[u8]) {
-        // One byte more than is kept tells that something was cut.
+        // One byte more than is kept says that something was cut.
         self.0.extend(&bytes[bytes.len().saturating_sub(TAIL + 1)..]);
         let extra = self.0.len().saturating_sub(TAIL + 1);
         self.0.drain(..extra);

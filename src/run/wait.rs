@@ -15,7 +15,7 @@ use crate::journal::{Fact, Outcome};
 use crate::process;
 use crate::terminal::SingleKeys;
 
-/// How often a wait looks at the wall clock: the other clock stands still while a laptop sleeps.
+/// How often a wait looks at the wall clock: the other clock stops while a laptop sleeps.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(5);
 
 /// How often a wait looks whether the keyboard is the run's now.
@@ -86,7 +86,7 @@ impl Looping<'_> {
         self.plan.keys == Keys::Read && wait >= Duration::from_secs(1)
     }
 
-    /// Waits until somebody says to go on.
+    /// Waits until someone says to continue.
     pub(super) async fn paused(
         &mut self,
         interrupts: &mut Interrupts,
@@ -109,7 +109,7 @@ pub(super) enum WaitEnd {
     RunOver((Outcome, String)),
 }
 
-/// A point in time on both clocks. Only the wall clock goes on while a laptop sleeps, and only the other one is safe from
+/// A point in time on both clocks. Only the wall clock continues while a laptop sleeps, and only the other one is safe from
 /// being set back.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::promise::ending;
 
-/// Needs a person; the reason stands before it.
+/// Needs a person; the reason is before it.
 pub(crate) const BLOCKED: &str = "<promise>BLOCKED</promise>";
-/// Gives up; the reason stands before it.
+/// Gives up; the reason is before it.
 pub(crate) const FAILED: [&str; 2] = ["<<<RALPHEX:FAILED>>>", "<<<RALPHEX:TASK_FAILED>>>"];
 /// Ends a block that one of [`BLOCKS`] begins.
 pub(crate) const END: &str = "<<<RALPHEX:END>>>";
 /// Begin a question, and the draft of a plan that a person shall look at.
 pub(crate) const BLOCKS: [&str; 2] = ["<<<RALPHEX:QUESTION>>>", "<<<RALPHEX:PLAN_DRAFT>>>"];
 
-/// The longest reason that is told.
+/// The longest reason that is reported.
 const LONGEST_REASON: usize = 1000;
 
 /// The reason: the last paragraph before the marker.
@@ -26,7 +26,7 @@ pub(crate) fn reason(message: &str, marker: &str) -> String {
     if paragraph.is_empty() { "no reason given".to_owned() } else { ending(paragraph, LONGEST_REASON).to_owned() }
 }
 
-/// What stands in the last block of the message; `None` when nothing begins one.
+/// What is in the last block of the message; `None` when nothing begins one.
 pub(crate) fn block(message: &str) -> Option<String> {
     let end = message.rfind(END)?;
     let (start, mark) = BLOCKS.iter().filter_map(|mark| Some((message[..end].rfind(mark)?, mark))).max()?;

@@ -19,7 +19,7 @@ impl Fences {
     /// True when the line belongs to a fenced block, its fences included.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         if let Some(Open { mark, length, quoted }) = self.open {
-            // Only the marks that the opening stood behind may stand before the closing.
+            // Only the marks that the opening stood behind may be before the closing.
             let text = line.trim_start();
             let text = if quoted { text.trim_start_matches(['>', ' ']) } else { text };
             let marks = text.chars().take_while(|&character| character == mark).count();
@@ -41,7 +41,7 @@ impl Fences {
     }
 }
 
-/// Where a line stands, when a marker on it is not the agent's own word.
+/// Where a line is, when a marker on it is not the agent's own word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Fence,
@@ -222,7 +222,7 @@ fn opened_element(text: &str, name: &'static str) -> Option<Element> {
     let at = opened(text, &start, &format!("</{name}"))?;
     let rest = &text[at + start.len()..];
     let inline = at > 0;
-    // A tag can go on in the next line, but not one that words mention.
+    // A tag can continue in the next line, but not one that words mention.
     let is_tag = rest.starts_with(['>', ' ', '\t', '/']) && rest.contains('>') || rest.is_empty() && !inline;
     (is_tag || !inline && rest.starts_with([' ', '\t'])).then_some(Element { name, inline })
 }
@@ -280,7 +280,7 @@ pub(crate) fn heading_mark_free(text: &str) -> &str {
     }
 }
 
-/// Emphasis and code marks, which stand on both sides of what they decorate.
+/// Emphasis and code marks, which are on both sides of what they decorate.
 pub(crate) const fn is_emphasis(character: char) -> bool {
     matches!(character, '*' | '_' | '`')
 }

@@ -48,7 +48,7 @@ pub enum Signal {
         marker: String,
         /// Why it does not count.
         reason: String,
-        /// The line it stands in.
+        /// The line it is in.
         line: String,
     },
 }

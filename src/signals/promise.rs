@@ -29,7 +29,7 @@ const KEPT_MESSAGE: usize = 16 * 1024;
 
 /// What a sentence ends with, so that a marker may follow it on the same line.
 const SENTENCE_ENDS: [char; 3] = ['。', '！', '✅'];
-/// The same, but these also stand inside names and code: a marker that is a word must keep a distance.
+/// The same, but these also are inside names and code: a marker that is a word must keep a distance.
 const NARROW_ENDS: [char; 2] = ['.', '!'];
 
 /// A line longer than this is kept by its two ends; the rule needs no more.
@@ -379,7 +379,7 @@ fn closes(line: &str, marker: &str, rule: &Rule) -> bool {
         while let Some(earlier) = rule.alike(marker).find_map(|marker| before_marker(before, marker)) {
             before = earlier;
         }
-        // What stands right before the marker may only decorate it.
+        // What is right before the marker may only decorate it.
         let words = before.trim_end_matches(is_emphasis);
         let sentence = trim_end(words).trim_end_matches(is_emphasis);
         // `- ` and `+ ` are marks of a list; without the blank they are those of a diff.
@@ -394,7 +394,7 @@ fn closes(line: &str, marker: &str, rule: &Rule) -> bool {
     })
 }
 
-/// What stands before a marker that closes the line; decoration and one full stop may follow it. Decoration has two
+/// What is before a marker that closes the line; decoration and one full stop may follow it. Decoration has two
 /// sides: a mark on one side only is a character too many.
 fn before_marker<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
     let mut rest = trim_end(line);
@@ -439,7 +439,7 @@ fn resembles(line: &str, marker: &str) -> bool {
         !joins(text[..at].chars().next_back()) && !joins(text[at + marker.len()..].chars().next())
     };
     let line = line.replace("\\_", "_");
-    // A marker that is an ordinary word is only meant where it stands exactly.
+    // A marker that is an ordinary word is only meant where it is exactly.
     if marker.chars().all(|character| character.is_alphanumeric() || character.is_whitespace()) {
         return line.match_indices(marker).any(|(at, _)| is_word(&line, at));
     }

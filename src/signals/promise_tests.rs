@@ -209,7 +209,7 @@ fn a_configured_marker_replaces_the_completion_markers_only() {
         ("Done. ALL GREEN!", Complete),
         ("all green!", NearMiss),
         ("Not ALL GREEN! yet", NearMiss),
-        // Known, and replaced: whoever says them is told.
+        // Known, and replaced: whoever uses them gets a remark.
         ("LOOP_COMPLETE", NearMiss),
         ("<promise>COMPLETE</promise>", NearMiss),
         ("<promise>REPLAN</promise>", Replan),

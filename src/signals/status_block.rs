@@ -44,7 +44,7 @@ pub(crate) struct StatusBlock {
 pub(crate) enum Claim {
     /// The work is done. It must be said in consecutive iterations to count.
     Done,
-    /// The work goes on; no other sign of completion may count.
+    /// The work continues; no other sign of completion may count.
     NotDone,
     /// The agent cannot go on by itself.
     Blocked,
@@ -62,7 +62,7 @@ impl StatusBlock {
         }
     }
 
-    /// What the agent says to the loop, when a block stands beside its other words. An explicit `EXIT_SIGNAL` beats them.
+    /// What the agent says to the loop, when a block is beside its other words. An explicit `EXIT_SIGNAL` beats them.
     pub(crate) fn over(&self, signal: Option<Signal>) -> Option<Signal> {
         let explicit = self.exit_signal.is_some();
         match (self.claim(), signal) {

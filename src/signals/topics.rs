@@ -14,7 +14,7 @@ const CLOSE: &str = "</event>";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub topic: String,
-    /// What stands between the tags.
+    /// What is between the tags.
     pub payload: String,
 }
 
@@ -126,7 +126,7 @@ impl Topics {
     }
 }
 
-/// The attributes up to the `>` that ends the tag, which may stand in quotes before, and what follows.
+/// The attributes up to the `>` that ends the tag, which may be in quotes before, and what follows.
 fn tag_end(text: &str) -> Option<(&str, &str)> {
     let mut quote = None;
     for (at, character) in text.char_indices() {

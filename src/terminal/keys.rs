@@ -37,7 +37,7 @@ pub(crate) struct Keyboard {
 enum Sequence {
     /// An event, and how many bytes it takes.
     Whole(Event, usize),
-    /// So many bytes that mean nothing here.
+    /// This many bytes that mean nothing here.
     Nothing(usize),
     /// The beginning of something.
     Half,

@@ -31,11 +31,11 @@ struct Aider {
     /// What went wrong since the agent last spoke.
     trouble: Option<Failure>,
     answered: bool,
-    /// A ruler stands over the thoughts; until they come it may be the agent's own.
+    /// A ruler is over the thoughts; until they come it may be the agent's own.
     ruler: Option<String>,
 }
 
-/// Where in the output a line stands.
+/// Where in the output a line is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Before the blank line that ends the header.

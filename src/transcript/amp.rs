@@ -1,4 +1,4 @@
-//! Amp speaks like Claude: it repeats the prompt, and only its messages tell what they cost.
+//! Amp speaks like Claude: it repeats the prompt, and only its messages say what they cost.
 
 use super::claude::{CAPABILITIES, Cached, Claude, Flavour, OwnErrors, UsageFrom};
 use super::jsonl::{JsonLines, Reader};

@@ -212,7 +212,7 @@ impl Reader for Run {
         Ok(())
     }
 
-    /// Fatal errors are told there as JSON.
+    /// Fatal errors are reported there as JSON.
     fn stderr(&mut self, line: &str, turn: &mut Turn) {
         if let Ok(wire) = serde_json::from_str::<Wire<'_>>(line)
             && &*wire.r#type == "error"

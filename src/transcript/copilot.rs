@@ -1,6 +1,6 @@
 //! GitHub Copilot: JSON lines of a session, most of them noise.
 //!
-//! A failed command is called a success beside its exit code, and tokens are told on standard error only,
+//! A failed command is called a success beside its exit code, and tokens are reported on standard error only,
 //! rounded, in the text format.
 
 use std::collections::BTreeMap;
@@ -313,7 +313,7 @@ impl Reader for Session {
     }
 }
 
-/// Progress, counters, and what is told elsewhere as well.
+/// Progress, counters, and what is reported elsewhere as well.
 fn is_noise(kind: &str) -> bool {
     const KNOWN: [&str; 17] = [
         "session.background_tasks_changed",

@@ -26,7 +26,7 @@ struct Exec {
     effects: SideEffects,
     /// When each running tool started.
     started: BTreeMap<String, u64>,
-    /// The id of the last thought: it is told twice.
+    /// The id of the last thought: it is reported twice.
     thought: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! What kind of failure an agent met: from status codes and error names first, from its words only where
-//! they stand in error position. It must never be given the agent's own prose.
+//! they are in error position. It must never be given the agent's own prose.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ impl Failure {
         Self::of(class, status, message)
     }
 
-    /// A failure whose class the dialect tells.
+    /// A failure whose class the dialect gives.
     pub(crate) fn of(class: FailureClass, status: Option<u16>, message: impl Into<String>) -> Self {
         let message = message.into();
         let reset = if class == FailureClass::RateLimit { reset::find(&message) } else { None };

@@ -323,7 +323,7 @@ impl Reader for Gemini {
             let delay = rest.strip_prefix("after ").and_then(|rest| rest.strip_suffix("ms...")?.parse().ok());
             return turn.retry(Failure::read(None, message), attempt, delay);
         }
-        // The error object of the `json` format stands here, over many lines, after stack traces.
+        // The error object of the `json` format is here, over many lines, after stack traces.
         match &mut self.report {
             None if matches!(line, "{" | "[ERROR] {") => self.report = Some("{".to_owned()),
             None => {}

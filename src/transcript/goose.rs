@@ -229,7 +229,7 @@ impl Talk {
         let output = shape::flatten_value(&value["content"]);
         // In chat mode no tool runs, and the model is told what to say about it.
         let skipped = output.contains("tool call was skipped in goose chat mode");
-        // What a rule forbids is told in the words for a person's refusal; a command that ran has a structure as well.
+        // What a rule forbids is reported in the words for a person's refusal; a command that ran has a structure as well.
         let declined =
             value["structuredContent"].is_null() && output.starts_with("The user has declined to run this tool");
         let status = if skipped { Status::Fail } else { status };

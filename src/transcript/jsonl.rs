@@ -19,9 +19,9 @@ use crate::process::{Exit, Line, Part};
 /// Plain lines that are held back until a JSON line shows that they were none of the agent's words.
 const HELD_LINES: usize = 200;
 const HELD_BYTES: usize = 64 * 1024;
-/// A document that is printed over many lines may have so many bytes.
+/// A document that is printed over many lines may have this many bytes.
 const DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
-/// So many braces of a broken line are tried as the beginning of an object.
+/// This many braces of a broken line are tried as the beginning of an object.
 const TRIES: usize = 64;
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -182,7 +182,7 @@ impl<R: Reader> JsonLines<R> {
         line.match_indices("{\"").take(TRIES).any(|(at, _)| first_value(&line[at..]).is_some_and(R::speaks))
     }
 
-    /// Takes a line apart: objects of the dialect, and what stands between them.
+    /// Takes a line apart: objects of the dialect, and what is between them.
     fn pieces(&mut self, line: &str) {
         let mut rest = line;
         let mut from = 0;
@@ -317,7 +317,7 @@ impl<R: Reader> JsonLines<R> {
         self.tail.push(&Line::whole(bytes).text());
         let mut out = Vec::new();
         self.plain.line(Line::whole(bytes), &mut out);
-        // What a terminal is told when the agent leaves it is no word.
+        // What a terminal is sent when the agent leaves it is not text.
         let silent = |event: &Event| matches!(event, Event::Text { text, .. } if !text.is_empty() && text.chars().all(|it| it.is_control() && it != '\t'));
         out.retain(|event| !silent(event));
         self.plain_events(out);

@@ -65,7 +65,7 @@ pub trait Adapter: Send {
         None
     }
 
-    /// The streams are over. `exit` is how the process ended, `None` when nobody knows (a filter).
+    /// The streams are over. `exit` is how the process ended, `None` when it is unknown (a filter).
     fn end(&mut self, exit: Option<Exit>, out: &mut Vec<Event>);
 }
 
@@ -84,7 +84,7 @@ pub struct Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "five independent facts, named as in document 004")]
 pub struct Capabilities {
-    /// Tells THINK and SYS from AI.
+    /// Distinguishes THINK and SYS from AI.
     pub roles: bool,
     /// Reports tool calls.
     pub tools: bool,

@@ -1,7 +1,7 @@
 //! `OpenCode` and its fork Kilo: one line for each finished part of a message.
 //!
-//! A tool is told only when it has ended, and a failed command, an unknown and a denied tool are all called
-//! `completed`. There is no terminal event: the last step's reason tells how the run ended.
+//! A tool is reported only when it has ended, and a failed command, an unknown and a denied tool are all called
+//! `completed`. There is no terminal event: the last step's reason says how the run ended.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -126,7 +126,7 @@ impl Parts {
         let id = part.call.as_deref().unwrap_or("call");
         let said = part.tool.as_deref().unwrap_or("unknown");
         let input = shape::input(state.input);
-        // A call of a tool that there is not is told as a call of the tool `invalid`.
+        // A call of a tool that there is not is reported as a call of the tool `invalid`.
         let real = input.as_ref().filter(|_| said == "invalid").and_then(|input| input.get("tool"));
         let name = real.and_then(Value::as_str).unwrap_or(said).to_owned();
         self.effects.called(id, &name, input.as_ref());

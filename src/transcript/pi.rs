@@ -15,7 +15,7 @@ use super::{Capabilities, Dialect, Messages};
 use crate::event::{FailureClass, Known, Status, Tag, Usage};
 use crate::process::Exit;
 
-/// What stands in the place of a tool's output when an extension of the user's blocks it and gives no reason.
+/// What replaces a tool's output when an extension of the user's blocks it and gives no reason.
 const BLOCKED: &str = "Tool execution was blocked";
 
 pub(crate) const DIALECT: Dialect = Dialect {
@@ -157,7 +157,7 @@ impl Stream {
         let (tag, phase) = match &*fragment.r#type {
             "text_start" | "text_delta" | "text_end" => (Tag::Ai, &fragment.r#type[5..]),
             "thinking_start" | "thinking_delta" | "thinking_end" => (Tag::Think, &fragment.r#type[9..]),
-            // Calls are told again when they run.
+            // Calls are reported again when they run.
             _ => return,
         };
         match phase {
@@ -182,7 +182,7 @@ impl Stream {
                 return;
             }
             "assistant" => {}
-            // Results of tools, which are told by their own events.
+            // Results of tools, which are reported by their own events.
             _ => return,
         }
         if let Some(model) = &message.model.0 {
@@ -224,14 +224,14 @@ impl Stream {
         self.last = Some(Last { reason, failure, counted });
     }
 
-    /// Tells what a tool has printed since the last time; pi repeats all of it.
+    /// Says what a tool has printed since the last time; pi repeats all of it.
     fn printed(&mut self, id: &str, all: &str, turn: &mut Turn) {
         let at = self.printed.iter().position(|(known, _)| known == id);
         let before = at.map_or("", |at| self.printed[at].1.as_str());
         match all.strip_prefix(before) {
             Some(rest) if before.is_empty() => turn.tool_output(id, None, rest),
             Some(rest) => turn.tool_output_fragment(id, None, rest),
-            // Its beginning was cut off: told again as a whole.
+            // Its beginning was cut off: reported again as a whole.
             None => turn.tool_output(id, None, all),
         }
         match at {
@@ -272,7 +272,7 @@ impl Reader for Stream {
                 self.told.clear();
                 return if json.ends_with('}') { Ok(()) } else { Err(Misread::Shape("broken JSON")) };
             }
-            // Repetitions of what was told.
+            // Repetitions of what was reported.
             "agent_start" | "agent_end" | "turn_start" | "turn_end" | "queue_update" | "auto_retry_end"
                 if json.ends_with('}') =>
             {

@@ -10,7 +10,7 @@ use jiff::{Timestamp, Zoned};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reset {
     At(Timestamp),
-    /// So many milliseconds after the message.
+    /// This many milliseconds after the message.
     After(u64),
     /// In the agent's words: it takes a clock to read them.
     Words(String),

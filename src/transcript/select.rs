@@ -3,7 +3,7 @@
 
 use super::{DIALECTS, Dialect, dialect};
 
-/// What somebody asked for.
+/// What someone asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
     /// Whatever fits the agent.

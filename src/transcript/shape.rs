@@ -48,7 +48,7 @@ impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Maybe<T> {
     }
 }
 
-/// The value of `type`, without reading the rest where it stands first, as it does in every dialect.
+/// The value of `type`, without reading the rest where it is first, as it does in every dialect.
 pub(crate) fn kind(json: &str) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Typed<'a> {

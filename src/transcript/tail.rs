@@ -7,7 +7,7 @@ use super::jsonl::was_stopped;
 use crate::event::FailureClass;
 use crate::process::Exit;
 
-/// So many lines are searched.
+/// This many lines are searched.
 const LINES: usize = 20;
 /// So much of each is kept.
 const WIDTH: usize = 2000;

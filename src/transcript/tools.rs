@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::event::{Event, Status};
 
-/// So many ended calls are remembered, to tell an end that comes twice from one without a start.
+/// This many ended calls are remembered, to distinguish an end that comes twice from one without a start.
 const ENDED: usize = 1000;
 
 /// The calls that have started and not ended, by id, and the ids of the last that have. An agent that never

@@ -10,7 +10,7 @@ use super::{excerpt, turn_end};
 use crate::event::{Event, FailureClass, Known, Object, Status, Tag, Usage};
 use crate::process::Exit;
 
-/// So many kinds of lines that were not understood are counted apart.
+/// This many kinds of lines that were not understood are counted apart.
 const REASONS: usize = 32;
 
 /// One iteration of an agent, as its adapter sees it.
@@ -200,7 +200,7 @@ impl Turn {
 
     // --- facts ---
 
-    /// The session's id, told once and again when it changes.
+    /// The session's id, reported once and again when it changes.
     pub(crate) fn session(&mut self, id: &str) {
         if !id.is_empty() && self.session.as_deref() != Some(id) {
             self.session = Some(id.to_owned());
@@ -208,7 +208,7 @@ impl Turn {
         }
     }
 
-    /// The model, told once and again when it changes.
+    /// The model, reported once and again when it changes.
     pub(crate) fn model(&mut self, model: &str) {
         if !model.is_empty() && self.model.as_deref() != Some(model) {
             self.model = Some(model.to_owned());
@@ -216,12 +216,12 @@ impl Turn {
         }
     }
 
-    /// The model that was told last.
+    /// The model that was reported last.
     pub(crate) fn current_model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
-    /// The agent's version, told once.
+    /// The agent's version, reported once.
     pub(crate) fn version(&mut self, version: &str) {
         if !version.is_empty() && self.version.as_deref() != Some(version) {
             self.version = Some(version.to_owned());
@@ -239,7 +239,7 @@ impl Turn {
         }
     }
 
-    /// What one call of the model took: the last one tells how full the context is.
+    /// What one call of the model took: the last one says how full the context is.
     pub(crate) fn call(&mut self, usage: &Usage) {
         if let Some(tokens) = usage.total_or_sum().filter(|tokens| *tokens > 0) {
             self.context = Some(tokens);
@@ -251,7 +251,7 @@ impl Turn {
         self.window = Some(tokens).filter(|tokens| *tokens > 0);
     }
 
-    /// The agent met a failure. The same failure told again (an error message, then the result) is one.
+    /// The agent met a failure. The same failure reported again (an error message, then the result) is one.
     pub(crate) fn failure(&mut self, failure: Failure) {
         if self.failure != Some(failure.class) {
             self.failure = Some(failure.class);
@@ -259,7 +259,7 @@ impl Turn {
         }
     }
 
-    /// The failure that was told last.
+    /// The failure that was reported last.
     pub(crate) fn failed(&self) -> Option<FailureClass> {
         self.failure
     }
@@ -304,7 +304,7 @@ impl Turn {
         self.text(Tag::Sys, None, line);
     }
 
-    /// Counts a line that was not understood. The first of each reason is told at once, the others as a
+    /// Counts a line that was not understood. The first of each reason is reported at once, the others as a
     /// number at the end: a flood of them must not become a flood of events.
     pub(crate) fn unparsed(&mut self, line: &str, reason: &str) {
         if let Some(known) = self.unparsed.iter_mut().find(|known| known.reason == reason) {
@@ -356,7 +356,7 @@ impl Turn {
         }
     }
 
-    /// The streams are over: closes what is open and tells what was counted.
+    /// The streams are over: closes what is open and says what was counted.
     pub(crate) fn close(&mut self, success: Option<bool>, reason: &str) {
         let mut out = std::mem::take(&mut self.out);
         self.tools.close(&mut out);
@@ -369,7 +369,7 @@ impl Turn {
         self.end(success, reason);
     }
 
-    /// The same for an agent without a terminal event: its process, or a failure that it tells, says how it went.
+    /// The same for an agent without a terminal event: its process, or a failure that it reports, says how it went.
     pub(crate) fn close_by_exit(&mut self, exit: Option<Exit>, failure: Option<Failure>) {
         let failed = exit.is_some_and(|exit| !exit.success());
         let success = (failed || failure.is_some()).then_some(false);

@@ -8,7 +8,7 @@ use crate::event::Tag;
 const REMEMBERED: usize = 16 * 1024;
 /// So much of a message is compared with its repetition.
 const COMPARED: usize = 256 * 1024;
-/// So many messages may wait for their repetition.
+/// This many messages may wait for their repetition.
 const MESSAGES: usize = 16;
 
 /// One message in fragments.

@@ -34,7 +34,7 @@ impl Assignments {
         self.all.iter().rev().find(|assignment| assignment.name == name)
     }
 
-    /// Reads a text line by line. `value` reads what stands after `NAME=`; it can look up what the lines before have set.
+    /// Reads a text line by line. `value` reads what is after `NAME=`; it can look up what the lines before have set.
     pub(super) fn read(
         text: &str,
         value: impl Fn(&str, &str, &dyn Fn(&str) -> Option<String>) -> Result<String, String>,

@@ -44,7 +44,7 @@ fn value(word: &str, known: &impl Fn(&str) -> Option<String>) -> Result<String, 
     if quote.is_some() { Err("a quote is not closed on the line") } else { Ok(value) }
 }
 
-/// What stands after a `$`: `NAME`, `{NAME}` or `{NAME:-default}`.
+/// What is after a `$`: `NAME`, `{NAME}` or `{NAME:-default}`.
 fn variable(
     rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
     known: &impl Fn(&str) -> Option<String>,

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 
 use super::jq::{BAD_CALL, Call, Program};
 
-/// As many programs as one script has; a script that makes new ones all the time is compiled anew.
+/// As many programs as one script has; a script that makes new ones all the time is compiled again.
 const MOST_PROGRAMS: usize = 64;
 
 /// A document of several lines is no longer than this; what is longer is broken, and the program says so.

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 /// No context is longer, in characters.
 const LONGEST: usize = 500;
-/// As much of the next task as is told.
+/// As much of the next task as is reported.
 const LONGEST_TASK: usize = 100;
-/// As much of the last summary as is told.
+/// As much of the last summary as is reported.
 const LONGEST_SUMMARY: usize = 200;
 
 /// What the context is made of.

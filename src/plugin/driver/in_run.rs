@@ -273,7 +273,7 @@ impl DriverInRun {
         }
     }
 
-    /// The run is over. A session whose work is done is not taken up again.
+    /// The run is over. A session whose work is done is not resumed.
     async fn end(mut self, outcome: Outcome, reason: &str) {
         if outcome == Outcome::Complete {
             let _ = std::fs::remove_file(self.workspace.join(SESSION));

@@ -180,7 +180,7 @@ impl Driver {
         Ok(Some(filter).filter(|filter| !["", NO_FILTER].contains(&filter.trim())))
     }
 
-    /// The session to go on with: what the driver finds in the output, then the usual places, then what its platform
+    /// The session to continue: what the driver finds in the output, then the usual places, then what its platform
     /// says, then what ralph's own reading told. The first that is something wins.
     /// Only the output of this try counts.
     pub(crate) async fn session(&mut self, output: &Output, told: Option<&str>) -> Result<Option<String>, UserError> {

@@ -1,4 +1,4 @@
-//! The generic session id of the driver contract: where in an agent's output it stands, in the contract's order.
+//! The generic session id of the driver contract: where in an agent's output it is, in the contract's order.
 //!
 //! It must never give a wrong id: what is no id by its place is not taken for one by its looks. Memory does not grow with
 //! the output.

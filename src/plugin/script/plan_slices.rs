@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// With more open tasks than this, only the first open sections are shown.
 const MOST_OPEN: usize = 30;
 const SECTIONS_SHOWN: usize = 3;
-/// So many tasks on each side of the selected one are shown.
+/// This many tasks on each side of the selected one are shown.
 const NEIGHBOURS: usize = 2;
 
 /// One `### Task` of the plan.

@@ -104,7 +104,7 @@ fn taken_over(workspace: &Path) -> Layer {
     }
 }
 
-/// What holds for such a run unless the user says otherwise; nothing when the settings mean another agent.
+/// The effective value for such a run unless the user says otherwise; nothing when the settings mean another agent.
 pub(crate) fn layer(asked: &Settings, workspace: &Path) -> Result<Layer, UserError> {
     let Some((_, origin)) = command(asked, workspace)? else { return Ok(Layer::default()) };
     let also = OF_SOME_RUNS.map(str::to_owned).to_vec();

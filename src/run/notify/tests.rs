@@ -35,7 +35,7 @@ fn limited(wait_ms: u64) -> [Fact; 2] {
     [Fact::IterationEnd { receipt: Box::new(receipt) }, decision]
 }
 
-/// Tells what is worth telling of these facts; gives what went wrong.
+/// Says what is worth telling of these facts; gives what went wrong.
 fn told(notify: Notify, facts: &[Fact]) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -93,7 +93,7 @@ pub(crate) struct Claude {
     introduced: bool,
     /// A `message_stop` brought a message: the last event of some wrappers.
     last_message: bool,
-    /// ralph itself wrote the stream: what Claude's format cannot say stands beside it, and nothing is to be guessed.
+    /// ralph itself wrote the stream: what Claude's format cannot say is beside it, and nothing is to be guessed.
     exact: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What tools of Claude-like agents change beside their output: files and the plan. A change is told when
+//! What tools of Claude-like agents change beside their output: files and the plan. A change is reported when
 //! the tool has succeeded.
 
 use std::collections::HashMap;

@@ -345,7 +345,7 @@ pub(crate) fn reconnecting(message: &str) -> Option<(Option<u64>, Failure)> {
         Some((_, why)) => failure(why.trim_end_matches(')').to_owned()),
         None => Failure::of(FailureClass::Network, None, message),
     };
-    // Whatever it is (a proxy that knows no web sockets answers 404), it is a connection that Codex makes anew.
+    // Whatever it is (a proxy that knows no web sockets answers 404), it is a connection that Codex makes again.
     if matches!(failure.class, FailureClass::Config | FailureClass::Agent) {
         failure.class = FailureClass::Network;
     }

@@ -2,7 +2,7 @@
 
 use crate::event::Status;
 
-/// A line that begins a block, or stands for one.
+/// A line that begins a block, or is one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Header<'a> {
     User,
@@ -107,7 +107,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
 /// The end of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct End<'a> {
-    /// The command, when it stands on the same line.
+    /// The command, when it is on the same line.
     pub command: &'a str,
     pub status: Status,
     pub duration_ms: Option<u64>,
@@ -161,7 +161,7 @@ pub(crate) fn is_bold(line: &str) -> bool {
     line.strip_prefix("**").and_then(|rest| rest.strip_suffix("**")).is_some_and(|words| !words.trim().is_empty())
 }
 
-/// A call that is told on one line.
+/// A call that is reported on one line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
     pub name: String,

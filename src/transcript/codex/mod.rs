@@ -24,7 +24,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     adapter: |context| Box::new(Codex::new(context)),
 };
 
-/// So many lines are held until one shows which form this is.
+/// This many lines are held until one shows which form this is.
 const HELD: usize = 200;
 
 struct Codex {

@@ -3,7 +3,7 @@
 use crate::event::{Known, Object, Status};
 use crate::transcript::turn::Turn;
 
-/// Tells calls apart that have no id of their own.
+/// Distinguishes calls that have no id of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Router {
     calls: usize,

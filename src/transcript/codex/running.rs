@@ -3,7 +3,7 @@
 use crate::event::Status;
 use crate::transcript::turn::Turn;
 
-/// The commands that have begun and whose end has not been told.
+/// The commands that have begun and whose end has not been reported.
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     ids: Vec<String>,
@@ -36,7 +36,7 @@ impl Running {
         }
     }
 
-    /// Tells how the commands went once that is known for all of them: where they differ, for none.
+    /// Says how the commands went once that is known for all of them: where they differ, for none.
     pub(crate) fn settle(&mut self, turn: &mut Turn) {
         if self.ends.is_empty() || self.ends.len() < self.ids.len() {
             return;

@@ -1,7 +1,7 @@
 //! Codex' text form: blocks under bare role words. Today's has a banner, commands on two lines and patches;
 //! the classic one had one-line tool headers, and before that a time in front of each header.
 //!
-//! A role word cannot be told from the same word in a text, so the prompt is compared line by line with the
+//! A role word cannot be distinguished from the same word in a text, so the prompt is compared line by line with the
 //! one that was sent, and inside a tool's output a role word counts only after a blank line.
 
 use super::json::{failure, reconnecting};
@@ -23,7 +23,7 @@ pub(crate) use super::line::{is_banner, opens};
 
 /// So much of a block is held until it is over.
 const HELD: usize = 1024 * 1024;
-/// A command may go over so many lines.
+/// A command may go over this many lines.
 const COMMAND_LINES: usize = 400;
 
 pub(crate) struct Text {
@@ -180,7 +180,7 @@ impl Text {
         };
     }
 
-    /// One line that stands for itself.
+    /// One line that is complete by itself.
     fn notice(&mut self, line: &str) -> bool {
         if let Some(message) = line.strip_prefix("ERROR: ") {
             self.close();
@@ -211,7 +211,7 @@ impl Text {
         true
     }
 
-    /// A call that is told on one line: `mcp: server/tool started`, `web search: words`, `collab: Wait`.
+    /// A call that is reported on one line: `mcp: server/tool started`, `web search: words`, `collab: Wait`.
     fn call(&mut self, call: &line::Call<'_>) {
         self.release();
         let name = call.name.as_str();

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthChar as _;
 const HALF: char = '\0';
 /// A line is handed on in parts of this size.
 const LONGEST_LINE: usize = 1024 * 1024;
-/// So many lines are known again when a program draws everything again.
+/// This many lines are known again when a program draws everything again.
 const MOST_KNOWN: usize = 5000;
 const TAB: usize = 8;
 

@@ -103,7 +103,7 @@ fn a_full_screen_that_is_wiped_before_it_is_left_is_what_it_showed_before() {
     ] {
         assert_eq!(clean(&format!("{rows}{wipe}\u{1b}[?1049lbye\r\n")), "title\n  the answer\nbye\n", "{wipe:?}");
     }
-    // What was wiped on a screen that was left long ago is not told again.
+    // What was wiped on a screen that was left long ago is not reported again.
     let first = "\u{1b}[?1049h\u{1b}[Hone\u{1b}[2J\u{1b}[?1049l";
     assert_eq!(clean(&format!("{first}\u{1b}[?1049h\u{1b}[?1049lbye\r\n")), "one\nbye\n");
 }

@@ -314,7 +314,7 @@ impl ViewState {
         self.input = Some(Input::new(question, text));
     }
 
-    /// Asks something that only a run under way can be told.
+    /// Asks something that only makes sense while the run is active.
     fn ask_the_run(&mut self, question: Question) {
         if self.running { self.ask(question, "") } else { self.set_message("the run is not running") }
     }

@@ -50,7 +50,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const CLOCK: Duration = Duration::from_secs(1);
 /// How long it may take until this process is halted by Ctrl-Z.
 const HALT: Duration = Duration::from_secs(5);
-/// So many events of the terminal are taken at once, before anything is drawn.
+/// This many events of the terminal are taken at once, before anything is drawn.
 const MOST_EVENTS: usize = 256;
 
 /// Whose run is shown.
@@ -104,7 +104,7 @@ impl Remote {
 pub struct Seen {
     /// How it was left.
     pub left: Left,
-    /// From here on lines can go on: the end of the run, or what is not written yet.
+    /// From here on lines can continue: the end of the run, or what is not written yet.
     pub from: u64,
 }
 
@@ -220,7 +220,7 @@ impl Signals {
         Ok(caught)
     }
 
-    /// Waits until the shell lets this process go on; not for ever, since it may never have been halted.
+    /// Waits until the shell lets this process continue; not forever, since it may never have been halted.
     fn wait_until_continued(&self) {
         let start = Instant::now();
         while !self.continued.swap(false, Ordering::SeqCst) && start.elapsed() < HALT {

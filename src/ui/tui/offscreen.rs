@@ -16,7 +16,7 @@ pub struct Offscreen {
 }
 
 impl Offscreen {
-    /// A view of so many columns and rows, at a moment.
+    /// A view of this many columns and rows, at a moment.
     pub fn new(options: Options, columns: u16, rows: u16, now: Timestamp) -> Self {
         let Options { directory, palette, glyphs, owner, actions } = options;
         let mut state = ViewState::new(directory, &Theme::new(palette, glyphs), actions, owner);

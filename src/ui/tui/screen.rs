@@ -26,7 +26,7 @@ const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 /// From this width on, list and pane stand side by side.
 const SIDE_BY_SIDE: u16 = 72;
 
-/// From this width on, plan and tools stand beside the transcript.
+/// From this width on, plan and tools are beside the transcript.
 const WITH_PLAN: u16 = 130;
 
 /// From this silence on, it is told how long it lasts.
@@ -107,7 +107,7 @@ fn below_tabs(pane: Rect) -> Rect {
     Rect { y: pane.y + 1, height: pane.height.saturating_sub(1), ..pane }
 }
 
-/// The columns and rows of the pane on a terminal of so many columns and rows.
+/// The columns and rows of the pane on a terminal of this many columns and rows.
 pub fn pane_size(columns: u16, rows: u16) -> (u16, u16) {
     let [_, body, _] = rows_of(Rect::new(0, 0, columns.max(10), rows.max(4)));
     let (_, pane) = sides(body, Side::Pane);

@@ -135,7 +135,7 @@ fn valid(pages: &mut dyn Pages, place: Place) -> Place {
     Place { row: place.row.min(pages.count(place.page).saturating_sub(1)), ..place }
 }
 
-/// So many rows on, or back; as far as there are rows.
+/// This many rows on, or back; as far as there are rows.
 fn walk(pages: &mut dyn Pages, from: Place, rows: isize) -> Place {
     let range = pages.pages();
     let mut place = from;

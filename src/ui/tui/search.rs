@@ -93,7 +93,7 @@ pub(crate) struct Search {
 pub(crate) enum SearchStep {
     /// On this entry, at this place.
     At(usize, Place),
-    /// So many percent were looked at.
+    /// This many percent were looked at.
     NotYet(usize),
     Nowhere,
 }

@@ -84,7 +84,7 @@ pub(crate) struct ViewState {
     /// True while the newest is kept in sight.
     pub follow: bool,
     pub input: Option<Input>,
-    /// What is told, and since when.
+    /// What is reported, and since when.
     pub message: Option<(Instant, String)>,
     pub query: Query,
     /// The search under way.
@@ -278,7 +278,7 @@ impl ViewState {
         "no agent works here: `]` goes to an iteration".to_owned()
     }
 
-    /// Goes on with the search.
+    /// Continues the search.
     fn continue_search(&mut self) -> Work {
         let Some(search) = &mut self.search else { return Work::Done };
         let found = search.advance(&self.query, &mut self.transcript, &self.index, &self.theme, STEP);

@@ -12,9 +12,9 @@ use super::search::Direction;
 use super::theme::Theme;
 use crate::journal::Record;
 
-/// So many pages are kept.
+/// This many pages are kept.
 const MOST_PAGES: usize = 24;
-/// So many blocks may be opened or closed by hand.
+/// This many blocks may be opened or closed by hand.
 const MOST_TOGGLED: usize = 4096;
 
 /// The pages that were read, and how they are shown.
@@ -73,7 +73,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Shows it in so many columns. What the cursor pointed at stays where it is.
+    /// Shows it in this many columns. What the cursor pointed at stays where it is.
     pub(crate) fn widen(&mut self, columns: usize, scroll: &mut Scroll) {
         if self.transcript.columns != columns {
             self.keep(scroll, |transcript| transcript.columns = columns);

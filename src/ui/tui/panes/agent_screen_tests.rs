@@ -8,7 +8,7 @@ fn theme(palette: Palette) -> Theme {
     Theme::new(palette, Glyphs::UNICODE)
 }
 
-/// The screen of a terminal of so many rows and columns that was told these bytes.
+/// The screen of a terminal of this many rows and columns that was sent these bytes.
 fn told(bytes: &[u8], rows: u16, columns: u16) -> AgentScreen {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("1.stdout"), bytes).unwrap();
@@ -18,7 +18,7 @@ fn told(bytes: &[u8], rows: u16, columns: u16) -> AgentScreen {
     screen
 }
 
-/// What is drawn of it in a pane of so many columns and rows.
+/// What is drawn of it in a pane of this many columns and rows.
 fn drawn(screen: &mut AgentScreen, columns: u16, rows: u16, palette: Palette) -> Buffer {
     let area = Rect::new(0, 0, columns, rows);
     let mut buffer = Buffer::empty(area);

@@ -12,7 +12,7 @@ use crate::ui::style::Ink;
 
 /// How many bytes a page has.
 const PAGE: usize = 64 * 1024;
-/// So many pages are kept.
+/// This many pages are kept.
 const MOST_PAGES: usize = 8;
 
 /// The raw bytes of one iteration.
@@ -70,7 +70,7 @@ impl RawBytes {
         grown
     }
 
-    /// Shows it in so many columns.
+    /// Shows it in this many columns.
     pub(crate) fn widen(&mut self, columns: usize) {
         if self.columns != columns {
             self.columns = columns;
