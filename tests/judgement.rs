@@ -37,7 +37,7 @@ fn a_claim_counts_only_when_the_commands_agree() {
         .after_iterations(2)
         .shows("completion rejected: `")
         .shows("the file is missing")
-        .shows("and the verification agrees");
+        .shows("and all checks passed");
     let verifications = ran.facts("verification");
     assert_eq!((&verifications[0]["passed"], &verifications[1]["passed"]), (&json!(false), &json!(true)));
     assert_eq!(verifications[0]["checks"][0]["ended"], "exit code 3");
@@ -67,7 +67,7 @@ fn verification_has_a_time_a_place_and_a_name() {
 #[test]
 fn a_claim_that_fails_three_times_is_told_loudly() {
     let script = Script::new().counting().iteration(says(DONE).appends_to("x", "."));
-    Test::new().agent(script).args(&["--verify", "false", "-n", "3"]).run().exits(5).shows("3 times in a row now");
+    Test::new().agent(script).args(&["--verify", "false", "-n", "3"]).run().exits(5).shows("3 times in a row");
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn tokens_end_a_run_after_the_overshoot_was_told() {
         .run()
         .exits(5)
         .after_iterations(3)
-        .shows("the next iteration may pass the limit by 300")
-        .shows("the limit of 1200 tokens is reached (1500 spent)");
+        .shows("and may pass the limit by 300")
+        .shows("limit reached: 1200 tokens (1500 used)");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn calls_an_hour_are_waited_for_and_not_past_the_time_limit() {
         .run()
         .exits(5)
         .after_iterations(2)
-        .shows("the limit of 2 calls an hour is reached");
+        .shows("limit reached: 2 calls per hour");
 }
 
 // Progress.
@@ -276,7 +276,7 @@ const DENIED: &str = "@@RALPH@@ {\"type\":\"meta\",\"meta\":{\"kind\":\"permissi
 fn denials_without_progress_stop_the_run() {
     let script = || Script::new().iteration(says("I may not.").prints_raw(DENIED));
     let test = || Test::new().repository().agent(script()).args(&["--transcript", "rtf1", "-n", "4"]);
-    test().run().exits(4).after_iterations(2).shows("not permitted to use Bash");
+    test().run().exits(4).after_iterations(2).shows("Bash denied in 2 iterations");
     test().file("ralph.yml", "permission: halt\n").run().exits(4).after_iterations(1);
     test().file("ralph.yml", "permission: continue\n").run().exits(5).after_iterations(4);
 }
@@ -318,7 +318,7 @@ fn a_refused_session_starts_afresh_and_says_so() {
         .args(&["--agent", "own", "--session", "resume"])
         .run()
         .complete()
-        .shows("did not take up its session again");
+        .shows("did not resume its session");
     let starts = ran.test.recorded_by("own");
     assert!(!starts[2].arguments.iter().any(|word| word == "--resume"), "{:?}", starts[2]);
     assert_eq!(ran.facts("run_end")[0]["iterations"], 2, "a refused session is no iteration");

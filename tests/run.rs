@@ -54,7 +54,7 @@ fn a_near_miss_is_shown_journaled_and_told() {
     let script = Script::new().iteration(says("Status: LOOP_COMPLETE")).iteration(says("LOOP_COMPLETE"));
     let ran = Test::new().agent(script).run().complete().after_iterations(2).shows("`LOOP_COMPLETE` does not count");
     assert_eq!(ran.facts("signal")[0]["signal"], "near_miss");
-    assert!(ran.heard(1).contains("LOOP_COMPLETE was seen in your last answer, but did not count"));
+    assert!(ran.heard(1).contains("LOOP_COMPLETE in your last answer did not count"));
 }
 
 #[test]
@@ -322,9 +322,9 @@ fn a_timeout_stops_the_iteration_and_its_marker_does_not_count() {
 #[test]
 fn the_time_limit_of_the_run_ends_it() {
     let between = Test::new().agent(says("More.").sleeps(600)).args(&["--max-time", "1s"]).run();
-    between.exits(5).shows("time limit of 1 s").after_iterations(2);
+    between.exits(5).shows("time limit reached: 1 s").after_iterations(2);
     let within = Test::new().agent(says("More.").hangs()).args(&["--max-time", "1s"]).run();
-    within.exits(5).shows("time limit of 1 s").after_iterations(1);
+    within.exits(5).shows("time limit reached: 1 s").after_iterations(1);
 }
 
 #[test]

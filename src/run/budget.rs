@@ -77,10 +77,10 @@ impl Spent {
     /// The limit that is reached, in words.
     pub(crate) fn over(&self, max_tokens: Option<u64>, max_cost_usd: Option<f64>) -> Option<String> {
         if let Some(most) = max_tokens.filter(|&most| self.tokens >= most) {
-            return Some(format!("the limit of {} is reached ({} spent)", plural(most, "token"), self.tokens));
+            return Some(format!("limit reached: {} ({} used)", plural(most, "token"), self.tokens));
         }
         let most = max_cost_usd.filter(|&most| self.usd >= most)?;
-        Some(format!("the limit of ${most:.2} is reached (${:.2} spent)", self.usd))
+        Some(format!("limit reached: ${most:.2} (${:.2} spent)", self.usd))
     }
 
     /// What the next iteration may add beyond a limit, by the average so far, in words.
@@ -92,7 +92,7 @@ impl Spent {
         {
             let over = self.tokens + average - most;
             return Some(format!(
-                "{} of {most} tokens are spent; with about {average} more the next iteration may pass the limit by {over}",
+                "{} of {most} tokens used; the next iteration needs about {average} and may pass the limit by {over}",
                 self.tokens
             ));
         }
@@ -102,7 +102,7 @@ impl Spent {
         let over = self.usd + average - most;
         (over > 0.0).then(|| {
             format!(
-                "${:.2} of ${most:.2} are spent; with about ${average:.2} more the next iteration may pass the limit by ${over:.2}",
+                "${:.2} of ${most:.2} spent; the next iteration costs about ${average:.2} and may pass the limit by ${over:.2}",
                 self.usd
             )
         })

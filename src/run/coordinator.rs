@@ -74,7 +74,7 @@ pub(crate) async fn run(
     let (outcome, reason, error) = match result {
         Ok((outcome, reason)) => (outcome, reason, None),
         Err(Halt::Leave) => (Outcome::Interrupted, "left at once".to_owned(), None),
-        Err(Halt::OutOfTime) => (Outcome::Limit, "the time limit is reached".to_owned(), None),
+        Err(Halt::OutOfTime) => (Outcome::Limit, "time limit reached".to_owned(), None),
         Err(Halt::Error(error)) => (outcome_of(&error), error.message.clone(), Some(error)),
     };
     let interrupt = if outcome == Outcome::Interrupted { interrupts.first() } else { None };
@@ -371,7 +371,7 @@ impl Looping<'_> {
         if let Some(most) = self.plan.calls_per_hour {
             let wait = self.memory.calls.wait(most, Timestamp::now());
             if !wait.is_zero() {
-                let reason = format!("the limit of {} an hour is reached", plural(most, "call"));
+                let reason = format!("limit reached: {} per hour", plural(most, "call"));
                 if policy.max_time.is_some_and(|most| now + wait >= most) {
                     return Ok(Some((Outcome::Limit, format!("{reason}, and waiting would pass the time limit"))));
                 }
@@ -399,7 +399,7 @@ impl Looping<'_> {
         }
         let most = self.policy().max_time.filter(|most| self.elapsed() >= *most);
         if let Some(most) = most {
-            return Ok(Some((Outcome::Limit, format!("the time limit of {} s is reached", most.as_secs()))));
+            return Ok(Some((Outcome::Limit, format!("time limit reached: {} s", most.as_secs()))));
         }
         Ok(None)
     }

@@ -160,9 +160,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
                 (counted, finish(Outcome::Human, format!("the agent is blocked: {reason}")))
             }
             Some(Signal::Failed { reason, .. }) => failed(policy, before, counted, &gave_up(reason)),
-            Some(Signal::NearMiss { reason, .. }) => {
-                (counted, again(format!("a completion marker was seen, but {reason}")))
-            }
+            Some(Signal::NearMiss { reason, .. }) => (counted, again(format!("completion marker ignored: {reason}"))),
             None => (counted, again(GOES_ON.to_owned())),
         };
     };
@@ -204,23 +202,24 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
 fn claimed(policy: &Policy, before: State, counted: State, report: &Report, marker: &str) -> (State, Verdict) {
     let said = format!("the agent said `{marker}`");
     if let Some(veto) = &report.veto {
-        return if report.interrupted { (counted, stopped()) } else { (counted, again(format!("{said}, but {veto}"))) };
+        return if report.interrupted {
+            (counted, stopped())
+        } else {
+            (counted, again(format!("completion rejected: {veto}")))
+        };
     }
     match &report.verification {
         Verification::NotAsked => return (counted, stopped()),
         Verification::Failed { summary } => {
             let refuted = before.refuted + 1;
             let loud = if refuted >= LOUD_CLAIMS {
-                format!(", {refuted} times in a row now; look at the verification, or at the prompt")
+                format!(" ({refuted} times in a row; look at the check, or at the prompt)")
             } else {
                 String::new()
             };
             let state = State { refuted, ..counted };
-            let verdict = if report.interrupted {
-                stopped()
-            } else {
-                again(format!("{said}, but the verification failed ({summary}){loud}"))
-            };
+            let verdict =
+                if report.interrupted { stopped() } else { again(format!("completion rejected: {summary}{loud}")) };
             return (state, verdict);
         }
         Verification::None | Verification::Passed => {}
@@ -228,7 +227,7 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
     let state = State { claims: before.claims + 1, refuted: 0, ..counted };
     let verdict = if state.iterations < policy.min_iterations {
         again(format!(
-            "{said}, but only after {} of at least {}",
+            "completion rejected: iteration {} of at least {}",
             state.iterations,
             plural(policy.min_iterations, "iteration")
         ))
@@ -237,11 +236,7 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
     } else {
         finish(
             Outcome::Complete,
-            if report.verification == Verification::Passed {
-                format!("{said}, and the verification agrees")
-            } else {
-                said
-            },
+            if report.verification == Verification::Passed { format!("{said}, and all checks passed") } else { said },
         )
     };
     match verdict {
@@ -257,7 +252,7 @@ fn failed(policy: &Policy, before: State, counted: State, message: &str) -> (Sta
     let most = policy.max_consecutive_failures;
     if failures >= most {
         let times = if failures == 1 { "the iteration".to_owned() } else { format!("{failures} iterations in a row") };
-        let reason = format!("{times} failed, the last one with: {message}");
+        let reason = format!("{times} failed; the last error: {message}");
         return (state, finish(Outcome::Failed, reason));
     }
     let after = match before.failures {
@@ -316,10 +311,9 @@ fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verd
     }
     let tools = report.denied.join(", ");
     match policy.permission {
-        Permission::Halt => finish(Outcome::AgentUnusable, format!("the agent was not permitted to use {tools}")),
+        Permission::Halt => finish(Outcome::AgentUnusable, format!("the agent was denied {tools}")),
         Permission::Threshold if state.denied >= MOST_DENIED => {
-            let reason =
-                format!("{MOST_DENIED} iterations in a row were not permitted to use {tools}, and moved nothing");
+            let reason = format!("{tools} denied in {MOST_DENIED} iterations in a row without progress");
             finish(Outcome::AgentUnusable, reason)
         }
         Permission::Threshold | Permission::Continue => verdict,
@@ -331,7 +325,14 @@ fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Ver
     match verdict {
         Verdict::Again { reason, .. } if counted && policy.max_stalled > 0 && state.still >= policy.max_stalled => {
             let times = plural(state.still, "iteration");
-            finish(Outcome::NoProgress, format!("{times} in a row changed nothing; the last one: {reason}"))
+            finish(
+                Outcome::NoProgress,
+                if reason == GOES_ON {
+                    format!("no changes in {times}")
+                } else {
+                    format!("no changes in {times}; the last one: {reason}")
+                },
+            )
         }
         verdict => verdict,
     }
@@ -354,7 +355,7 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
     }
     let limit = if state.iterations >= policy.max_iterations {
         let plural = if policy.max_iterations == 1 { "" } else { "s" };
-        format!("the limit of {} iteration{plural} is reached", policy.max_iterations)
+        format!("limit reached: {} iteration{plural}", policy.max_iterations)
     } else if let Some(limit) = state.spent.over(policy.max_tokens, policy.max_cost_usd) {
         limit
     } else {
@@ -366,14 +367,14 @@ fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Durati
         (None, _) => None,
     };
     match failure {
-        Some(message) => finish(Outcome::Failed, format!("{limit}, and the last iteration failed: {message}")),
+        Some(message) => finish(Outcome::Failed, format!("{limit}; the last iteration failed: {message}")),
         None if reason == GOES_ON => finish(Outcome::Limit, limit),
-        None => finish(Outcome::Limit, format!("{limit}; before that, {reason}")),
+        None => finish(Outcome::Limit, format!("{limit}; the last iteration: {reason}")),
     }
 }
 
 fn time_is_up(policy: &Policy) -> String {
-    format!("the time limit of {} s is reached", policy.max_time.unwrap_or_default().as_secs())
+    format!("time limit reached: {} s", policy.max_time.unwrap_or_default().as_secs())
 }
 
 fn doubled(first: Duration, times: u32, most: Duration) -> Duration {

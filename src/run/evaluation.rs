@@ -44,7 +44,7 @@ impl Looping<'_> {
             result.report.signal = Some(Signal::NearMiss { marker, reason: "the iteration failed".to_owned(), line });
         }
         if let Some(Signal::NearMiss { marker, reason, .. }) = &result.report.signal {
-            self.memory.remarks.push(format!("{marker} was seen in your last answer, but did not count: {reason}."));
+            self.memory.remarks.push(format!("{marker} in your last answer did not count: {reason}."));
         }
         let most = self.policy().max_time;
         if result.report.out_of_time && most.is_none_or(|most| self.elapsed() < most) {
@@ -93,7 +93,7 @@ impl Looping<'_> {
             }
         }
         if let Some(veto) = result.report.veto.as_ref().filter(|_| result.report.is_claim()) {
-            self.memory.remarks.push(format!("you said that the work is done, but {veto}."));
+            self.memory.remarks.push(format!("completion rejected: {veto}."));
         }
         result.report.progress = self.progress(result, &change);
         result.receipt.take(change);
@@ -117,9 +117,9 @@ impl Looping<'_> {
             && !result.report.interrupted;
         if refused {
             self.memory.sessions.forget(agent);
-            let message = format!("`{}` did not take up its session again; starting a fresh one", agent.id());
+            let message = format!("`{}` did not resume its session; starting a fresh one", agent.id());
             recorder.fact(Fact::Notice { message })?;
-            result.report.free = Some("once more, in a fresh session".to_owned());
+            result.report.free = Some("retrying in a fresh session".to_owned());
             return Ok(());
         }
         if class == Some(FailureClass::Context) {
@@ -323,7 +323,7 @@ impl Looping<'_> {
             memory.nudged = false;
             return Progress::Made;
         }
-        memory.remarks.push(format!("{still}. Do the next step of the work, or say what keeps you from it."));
+        memory.remarks.push(format!("{still}. Do the next step, or say what blocks you."));
         let long = Duration::from_millis(result.receipt.duration_ms) >= LONG_READING;
         if long && !std::mem::replace(&mut memory.nudged, true) { Progress::Nudge } else { Progress::None }
     }

@@ -125,7 +125,7 @@ impl Plugins {
         let Some(plugin) = self.loaded.get_mut(agent.id()) else { return Ok(()) };
         let notices = match unless_interrupted(plugin.conclude(result, &output), recorder, inputs).await {
             // The iteration itself is over and counts.
-            Err(Halt::OutOfTime) => vec!["stopped the hooks after the iteration: the time limit is reached".to_owned()],
+            Err(Halt::OutOfTime) => vec!["stopped the hooks after the iteration: time limit reached".to_owned()],
             result => result?,
         };
         record_notices(notices, recorder)

@@ -74,7 +74,7 @@ impl Verified {
 
     pub(crate) fn for_prompt(&self) -> String {
         let failed: Vec<_> = self.checks.iter().filter(|check| !check.passed).collect();
-        let mut text = "you said that the work is done, but these checks failed. Fix these failures.\n".to_owned();
+        let mut text = "completion rejected: these checks failed. Fix these failures.\n".to_owned();
         for check in &failed {
             let _ = writeln!(text, "$ {}\n({})", check.command, check.ended);
             let tail = ending(&check.tail, TOLD / failed.len().max(1));

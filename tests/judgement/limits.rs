@@ -43,7 +43,7 @@ fn a_limit_that_is_already_passed_refuses_to_resume() {
         .run()
         .exits(5);
     for (limit, message) in
-        [(["--max-cost", "1"], "the limit of $1.00"), (["--max-tokens", "5"], "the limit of 5 tokens")]
+        [(["--max-cost", "1"], "limit reached: $1.00"), (["--max-tokens", "5"], "limit reached: 5 tokens")]
     {
         let output = ran.test.tool().args(["resume", "-n", "9"]).args(limit).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -109,7 +109,7 @@ fn calls_an_hour_are_remembered_by_resume() {
     let output = ran.test.tool().args(["resume", "-n", "9", "--max-time", "60s"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(5), "{said}");
-    assert!(said.contains("the limit of 2 calls an hour is reached"), "{said}");
+    assert!(said.contains("limit reached: 2 calls per hour"), "{said}");
     assert_eq!(ran.recorded().len(), 2);
 }
 
