@@ -121,6 +121,11 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
     }
 }
 
+/// True for the reason of a decision that rejects a claim.
+pub(crate) fn is_rejection(reason: &str) -> bool {
+    reason.starts_with("completion rejected")
+}
+
 /// True when a run had the prompt of the mode `plan`, which `ralph build` follows.
 pub(crate) fn is_plan(prompt: &str) -> bool {
     let source = prompt.split(", with the goal from").next().unwrap_or(prompt);

@@ -37,6 +37,7 @@ impl<W: Write> LineView<W> {
                 if *interactive && self.terminal == TerminalUser::Both {
                     self.terminal = TerminalUser::Agent;
                 }
+                self.last_checks.clear();
                 let before = self.status.begin(self.model.run.newest_agent());
                 let differs = agent.as_ref().filter(|agent| !before.is_empty() && (**agent != before || hat.is_some()));
                 let title = words::iteration_title(*iteration, *of, differs.into_iter().chain(hat), &dot);
@@ -60,6 +61,8 @@ impl<W: Write> LineView<W> {
             }
             // How the run ends is said when it has.
             Fact::Decision { verdict, .. } if verdict == "finish" || self.is_quiet() => Ok(()),
+            // The checks have just said so.
+            Fact::Decision { reason, .. } if !self.last_checks.is_empty() && words::is_rejection(reason) => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
             Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, changed, .. } => {
                 self.announce_end(*outcome, reason, *duration_ms)?;
