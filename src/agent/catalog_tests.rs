@@ -96,7 +96,7 @@ fn mistakes_in_an_agent_file_are_named() {
 
 #[test]
 fn the_example_in_the_document_is_an_agent_file() {
-    let document = include_str!("../../docs/agents.md");
+    let document = include_str!("../../docs/guide/agents.md");
     let example = document.split("```yaml\n").find(|text| text.starts_with("id: ")).unwrap();
     let definition = definition::read("house.yml", example.split("```").next().unwrap()).unwrap();
     assert_eq!(definition.commands, ["house-ai", "house"]);
