@@ -101,7 +101,7 @@ fn a_flag_that_vanished_is_named_and_the_exit_code_tells() {
     assert_eq!(code, 4);
     let page = String::from_utf8(machine.ralph(&["doctor"]).stdout).unwrap();
     assert!(page.contains("say the right ones with `adapters.claude.args`"), "{page}");
-    assert!(page.ends_with("a run would not work here: look at the agent that it would take\n"), "{page}");
+    assert!(page.ends_with("a run would not work here: fix the selected agent (see above)\n"), "{page}");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_is_wrong_with_an_agent_that_is_not_taken_does_not_stop_a_run() {
         Machine::new().with("claude", "2.1.197", CLAUDE).with("codex", "0.1.0", "nothing").script("pi", "exit 3");
     let (code, found) = machine.doctor(&[]);
     assert_eq!(check(&found, "codex", "version"), "wrong: 0.1.0 is older than 0.166.0, the oldest that works");
-    assert_eq!(check(&found, "pi", "program"), "wrong: asked for its version, it ended with exit code 3");
+    assert_eq!(check(&found, "pi", "program"), "wrong: its version command failed with exit code 3");
     assert_eq!(code, 0, "{found:#}");
     assert_eq!(machine.doctor(&["codex"]).0, 4, "it matters when it is named");
     let machine = machine.file("ralph.yml", "cli: {backend: pi}\n");
@@ -128,7 +128,7 @@ fn a_newer_version_is_worth_a_note() {
 #[test]
 fn with_nothing_installed_a_run_would_not_work() {
     let (code, found) = Machine::new().doctor(&[]);
-    assert_eq!(check(&found, "auto", "program"), "wrong: no agent was found");
+    assert_eq!(check(&found, "auto", "program"), "wrong: no agent found");
     assert_eq!(code, 4);
     let (code, found) = Machine::new().doctor(&["codex"]);
     assert_eq!(check(&found, "codex", "program"), "wrong: `codex` was not found");
@@ -167,7 +167,7 @@ fn an_agent_that_waits_is_not_waited_for() {
     let machine = Machine::new().with("claude", "2.1.197", CLAUDE).script("amp", "exec /bin/sleep 600");
     let begun = std::time::Instant::now();
     let (_, found) = machine.doctor(&[]);
-    assert_eq!(check(&found, "amp", "program"), "wrong: it did not say its version within 15 s");
+    assert_eq!(check(&found, "amp", "program"), "wrong: no version within 15 s");
     assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 

@@ -224,7 +224,7 @@ fn a_limited_run_goes_on_when_it_is_allowed_more() {
     let ran = Test::new().agent(script).args(&["-n", "2"]).run().exits(5);
     let refused = ralph(&ran.test, &["resume"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("has used up its 2 iterations"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has reached its limit of 2 iterations"));
     let output = ralph(&ran.test, &["resume", "-n", "5"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ran { test: ran.test, output }.after_iterations(3);

@@ -91,7 +91,7 @@ fn the_configuration_chooses_the_script() {
         ran.shows(&format!("is the script `{place}` (from {config_place}:4)"));
     }
     let test = Test::new().file("agents/streams.sh", &fixture).file("config", "AGENT=nosuch\n");
-    test.run().exits(2).complains("there is no script `nosuch`").complains("there are: streams");
+    test.run().exits(2).complains("no script `nosuch`").complains("there are: streams");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_is_missing_is_named_before_the_first_call() {
         let ran = with(extra, &complete()).run().exits(4).complains(expected);
         assert_eq!(ran.calls(), 0);
     }
-    Test::new().args(&["--agent", "script:nosuch"]).run().exits(2).complains("there is no script `nosuch`");
+    Test::new().args(&["--agent", "script:nosuch"]).run().exits(2).complains("no script `nosuch`");
 }
 
 #[test]

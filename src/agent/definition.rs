@@ -323,14 +323,14 @@ impl Definition {
             return Err(format!("`id` must be letters, digits, `-` and `_`, found `{}`", self.id));
         }
         if ["auto", "custom"].contains(&self.id.as_str()) {
-            return Err(format!("`id` must not be `{}`, which means something else", self.id));
+            return Err(format!("`id` must not be `{}`: that name is reserved", self.id));
         }
         if self.commands.is_empty() || self.commands.iter().any(|command| command.trim().is_empty()) {
             return Err("`commands` must name a program".to_owned());
         }
         for (place, args, hole) in self.holes() {
             if !args.is_empty() && !args.iter().any(|word| word.contains(hole)) {
-                return Err(format!("`{place}` must say where it goes, as `{hole}`"));
+                return Err(format!("`{place}` must contain `{hole}`"));
             }
         }
         Ok(())

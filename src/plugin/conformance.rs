@@ -229,7 +229,7 @@ async fn commands(driver: &mut Driver, what: &str, scratch: &Scratch, points: &m
     match (driver.facts.sessions, goes_on) {
         (true, _) => points.holds(
             goes_on,
-            &format!("the {what} command goes on with a session"),
+            &format!("the {what} command resumes a session"),
             &format!("the {what} command leaves the session out, and `driver_supports_sessions` says it can"),
         ),
         (false, _) => points.holds(

@@ -120,7 +120,7 @@ impl Board {
                     hat.id, event.topic
                 ))
             }
-            None if heard_by.is_empty() => Some(format!("nobody hears the event `{}`.", event.topic)),
+            None if heard_by.is_empty() => Some(format!("no hat is triggered by the event `{}`.", event.topic)),
             None => None,
         };
         Delivery { heard_by, remark }
@@ -172,7 +172,7 @@ impl WornHat {
         }
         let others = all.hats.iter().filter(|other| other.id != hat.id);
         for other in others {
-            let _ = writeln!(text, "Another hat: {} hears {}.", other.name, other.triggers.join(", "));
+            let _ = writeln!(text, "Another hat: {} is triggered by {}.", other.name, other.triggers.join(", "));
         }
         if !hat.publishes.is_empty() {
             let _ = writeln!(

@@ -58,7 +58,7 @@ fn whoever_speaks_outside_the_list_hears_of_it() {
 fn an_event_that_nobody_hears_is_told() {
     let alone = Hats { hats: vec![hat("one", &["a"], &["b"])], starting_event: None };
     let delivery = Board::default().publish(&alone, Some("one"), &topic("b"));
-    assert!(delivery.heard_by.is_empty() && delivery.remark.unwrap().contains("nobody hears"));
+    assert!(delivery.heard_by.is_empty() && delivery.remark.unwrap().contains("no hat is triggered"));
 }
 
 #[test]

@@ -238,6 +238,6 @@ impl Recorder {
 /// A run never goes on unrecorded.
 pub(crate) fn unrecorded(error: &std::io::Error) -> UserError {
     UserError::failed(format!("cannot write the journal: {}", io_reason(error)))
-        .hint("the run was stopped, because it must not go on unrecorded; `ralph path` prints where its records are")
-        .hint("make room on the disk, or mend the permissions, and start again")
+        .hint("the run was stopped, because its records cannot be written; `ralph path` prints where its records are")
+        .hint("free disk space or fix the permissions, then `ralph resume`")
 }

@@ -56,10 +56,10 @@ impl Place {
     /// Why a marker there does not count.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
-            Self::Fence | Self::Code => "it stands in a code block",
-            Self::Comment => "it stands in an HTML comment",
+            Self::Fence | Self::Code => "it is in a code block",
+            Self::Comment => "it is in an HTML comment",
             Self::Quote => "it is quoted",
-            Self::Diff => "it stands in a diff",
+            Self::Diff => "it is in a diff",
         }
     }
 }

@@ -227,9 +227,9 @@ impl Watch {
             } else if !last.text.replace("\\_", "_").contains(marker) {
                 "it is not written exactly"
             } else if closing.is_none() {
-                "it does not stand alone or after a finished sentence"
+                "it is neither alone on its line nor after a finished sentence"
             } else if let Some(tool) = &self.tool_after {
-                return near_miss(marker, &format!("the agent went on working afterwards (tool `{tool}`)"), &last.text);
+                return near_miss(marker, &format!("the agent continued working after it (tool `{tool}`)"), &last.text);
             } else if let Some(signal) = self.rule.signal(marker, &message.tail) {
                 return Some(signal);
             } else if self.rule.is_replaced(marker) {

@@ -244,14 +244,14 @@ fn anywhere_restores_the_loose_rule_for_the_agents_words() {
 #[test]
 fn a_near_miss_says_why() {
     for (events, reason) in [
-        (vec![ai("```\nLOOP_COMPLETE")], "it stands in a code block"),
+        (vec![ai("```\nLOOP_COMPLETE")], "it is in a code block"),
         (vec![ai("> LOOP_COMPLETE")], "it is quoted"),
         (vec![ai("LOOP_COMPLETE\nBye.")], "it is not on the last line"),
         (vec![ai("LOOP_COMPLETE"), ai("Bye.")], "it is not in the last message"),
         (vec![ai("loop_complete")], "it is not written exactly"),
-        (vec![ai("Status: LOOP_COMPLETE")], "it does not stand alone or after a finished sentence"),
+        (vec![ai("Status: LOOP_COMPLETE")], "it is neither alone on its line nor after a finished sentence"),
         (vec![ai("<<<RALPHEX:PLAN_READY>>>")], "it ends another kind of run"),
-        ([vec![ai("LOOP_COMPLETE")], tool().to_vec()].concat(), "the agent went on working afterwards (tool `shell`)"),
+        ([vec![ai("LOOP_COMPLETE")], tool().to_vec()].concat(), "the agent continued working after it (tool `shell`)"),
     ] {
         let mut watch = Watch::new(Rule::new(None, Match::LastLine), Messages::Whole);
         for event in &events {

@@ -69,7 +69,7 @@ impl StatusBlock {
             (Claim::Done, None | Some(Signal::NearMiss { .. })) => Some(done(explicit)),
             (Claim::Done, Some(_)) if explicit => Some(done(explicit)),
             (Claim::NotDone, Some(Signal::Complete { marker })) => {
-                let reason = "the status block says that the work goes on".to_owned();
+                let reason = "the status block says that there is more work".to_owned();
                 Some(Signal::NearMiss { line: marker.clone(), marker, reason })
             }
             (Claim::Blocked, None | Some(Signal::NearMiss { .. } | Signal::Complete { .. })) => {

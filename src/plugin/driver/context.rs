@@ -27,7 +27,7 @@ pub(crate) struct Facts<'a> {
 pub(crate) fn loop_context(facts: &Facts<'_>) -> String {
     let mut context = format!("Loop #{}. ", facts.iteration);
     if facts.resumed {
-        context.push_str("Session continued: do not read the specifications again, go on with the next task. ");
+        context.push_str("Session continued: do not read the specifications again, continue with the next task. ");
     }
     let open: Vec<&str> = facts.plan.into_iter().flat_map(open_tasks).collect();
     if facts.plan.is_some() {
@@ -79,7 +79,7 @@ mod tests {
         };
         assert_eq!(
             loop_context(&facts),
-            "Loop #7. Session continued: do not read the specifications again, go on with the next task. \
+            "Loop #7. Session continued: do not read the specifications again, continue with the next task. \
              Remaining tasks: 2. Next: two. Note: tests fail. Previous: Did this. "
         );
     }
