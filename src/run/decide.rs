@@ -211,7 +211,7 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
         Verification::Failed { summary } => {
             let refuted = before.refuted + 1;
             let loud = if refuted >= LOUD_CLAIMS {
-                format!(", {refuted} times in a row now; look at the verification, or at the prompt")
+                format!(", {refuted} times in a row; check `verify` and the prompt")
             } else {
                 String::new()
             };
@@ -219,7 +219,7 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
             let verdict = if report.interrupted {
                 stopped()
             } else {
-                again(format!("{said}, but the verification failed ({summary}){loud}"))
+                again(format!("{said}, but a check failed: {summary}{loud}"))
             };
             return (state, verdict);
         }
@@ -238,9 +238,9 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
         finish(
             Outcome::Complete,
             if report.verification == Verification::Passed {
-                format!("{said}, and the verification agrees")
+                format!("{said}, and the checks passed")
             } else {
-                said
+                format!("{said}; not checked: no `verify` command")
             },
         )
     };
