@@ -155,7 +155,7 @@ fn a_named_agent_that_is_not_installed_is_an_error_that_says_so() {
     test.run()
         .exits(4)
         .complains("agent `gemini` (Gemini CLI) is not installed: ")
-        .complains("ralph.yml:2, but `gemini` was not found")
+        .complains("`gemini` was not found (from ")
         .complains("install it: `npm install -g @google/gemini-cli`");
     assert!(!machine.was_called("claude"));
 }

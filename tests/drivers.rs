@@ -100,7 +100,7 @@ fn every_sentence_of_the_document_has_its_test() {
 #[test]
 fn a_driver_runs_until_its_status_block_confirms_twice() {
     let ran = with_codex(2).run().complete().after_iterations(3);
-    let ran = ran.shows("agent `codex` is the driver `.ralph/drivers/codex.sh`").shows("EXIT_SIGNAL: true");
+    let ran = ran.shows("agent `codex`: driver `.ralph/drivers/codex.sh`").shows("EXIT_SIGNAL: true");
     assert_eq!(ran.argv(1), ["exec", "--json", "--sandbox", "workspace-write", "Loop #1. \n\nDo the work."]);
     let second = ran.argv(2);
     assert_eq!(second[..6], ["exec", "--json", "--sandbox", "workspace-write", "resume", "th-1"]);
@@ -140,7 +140,7 @@ fn the_configuration_chooses_the_driver() {
         Test::new().fixture("drivers/codex.sh", "drivers/codex.sh").stands_for("codex", &codex(1)).file(".ralphrc", rc)
     };
     let ran = named("PLATFORM_DRIVER=codex\nNOSUCH=1\n").run().complete();
-    let ran = ran.shows("is the driver `drivers/codex.sh` (from .ralphrc:1)");
+    let ran = ran.shows("driver `drivers/codex.sh` (from .ralphrc:1)");
     assert!(ran.notices().contains("`.ralphrc`: line 2 was skipped: unknown key `NOSUCH`"), "{}", ran.notices());
     named("PLATFORM_DRIVER=\"${PLATFORM_DRIVER:-none}\"\n").env("PLATFORM_DRIVER", "codex").run().complete();
     // A flag beats it, and so does `ralph.yml`.
@@ -167,7 +167,7 @@ fn bare_names_and_paths_find_drivers_after_agent_files() {
         ("x.sh", "x.sh"),
     ] {
         let test = Test::new().file(place, &text).stands_for("minimal-cli", DONE).args(&["--agent", name]);
-        test.run().complete().shows(&format!("the driver `{place}`"));
+        test.run().complete().shows(&format!("driver `{place}`"));
     }
     let neither = Test::new().file("x.sh", "main() { :; }").args(&["--agent", "./x.sh"]);
     neither.run().exits(4).complains("neither a driver").complains("driver_build_command").complains("agent_invoke");
@@ -427,7 +427,7 @@ fn agents_lists_drivers_with_what_is_wrong() {
     let said = test.tool().args(["doctor", "--plugins"]).output().unwrap();
     let text = String::from_utf8(said.stdout).unwrap();
     assert!(text.contains("lacks driver_display_name") && text.contains("exit status 3"), "{text}");
-    assert!(text.contains("it needs version 2.0.76 or later"), "{text}");
+    assert!(text.contains("the driver needs 2.0.76 or newer"), "{text}");
 }
 
 #[test]

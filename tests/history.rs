@@ -255,7 +255,7 @@ fn a_tree_that_moved_away_is_not_worked_on() {
     git(&test.workspace(), &["reset", "-q", "--hard", "HEAD~1"]);
     let refused = ralph(&test, &["resume"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("moved away"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("HEAD has moved"), "{refused:?}");
     assert!(ralph(&test, &["resume", "--force"]).status.success());
 }
 
@@ -336,7 +336,7 @@ fn a_run_is_not_taken_up_on_another_branch() {
     support::git(&workspace, &["switch", "-c", "other"]);
     let told = ralph(&ran.test, &["resume", "-n", "5"]);
     let told = String::from_utf8(told.stderr).unwrap();
-    assert!(told.contains("on another branch") && told.contains("`other`") && told.contains("git switch"), "{told}");
+    assert!(told.contains("wrong branch") && told.contains("`other`") && told.contains("git switch"), "{told}");
     assert!(ralph(&ran.test, &["resume", "-n", "5", "--force"]).status.success());
 }
 

@@ -60,7 +60,7 @@ fn the_configuration_of_its_loop_becomes_a_file_of_ralphs() {
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     let file = std::fs::read_to_string(test.workspace().join("ralph.yml")).unwrap();
     for expected in
-        ["backend: driver:codex", "calls_per_hour: 7", ".ralphrc:2", "timeout: ", ".ralphrc:3", "session_expiry: "]
+        ["agent: driver:codex", "calls_per_hour: 7", ".ralphrc:2", "timeout: ", ".ralphrc:3", "session_expiry: "]
     {
         assert!(file.contains(expected), "no {expected:?} in\n{file}");
     }
@@ -73,7 +73,7 @@ fn the_configuration_of_its_loop_becomes_a_file_of_ralphs() {
     std::fs::remove_file(test.workspace().join(".ralphrc")).unwrap();
     let ran = test.tool().args(["run", "Do the work.", "-n", "1"]).output().unwrap();
     let shown = String::from_utf8(ran.stdout).unwrap();
-    assert!(shown.contains("agent `codex` is the driver"), "{shown}");
+    assert!(shown.contains("agent `codex`: driver"), "{shown}");
     let nothing = Test::new().tool().args(["init", "--from"]).output().unwrap();
     assert_eq!(nothing.status.code(), Some(2));
 }

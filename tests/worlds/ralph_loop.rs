@@ -128,6 +128,6 @@ fn the_doctor_and_the_configuration_know_the_script() {
     let config = says(&test, &["config"]);
     let line =
         |key: &str| config.lines().find(|line| line.trim_start().starts_with(key)).unwrap_or_default().to_owned();
-    assert!(line("backend:").contains("script:amp") && line("backend:").contains(".ralph/config:12"), "{config}");
+    assert!(line("agent:").contains("script:amp") && line("agent:").contains(".ralph/config:12"), "{config}");
     assert!(line("max_iterations:").contains("10") && line("max_iterations:").contains(".ralph/config:8"), "{config}");
 }
