@@ -1,6 +1,6 @@
-//! ralph runs a coding agent's command line again and again on one prompt until the work is really done.
+//! ralph runs your coding agent in a loop until your checks say it's done.
 //!
-//! The modules stand in the order of the pipeline:
+//! The modules, in the order of the pipeline:
 //! config → agent → process → transcript → signals → run → journal → ui.
 
 #![warn(unreachable_pub)]

@@ -121,7 +121,7 @@ pub(crate) fn consent(items: &[Item], settings: &Settings) -> Result<(), UserErr
         let _ = write!(list, "\n  {change}: {}", item.shown);
         list
     });
-    let what = format!("this directory brings code that you have not allowed to run:{list}");
+    let what = format!("this directory contains code that you have not allowed to run:{list}");
     if !out::can_ask() {
         return Err(UserError::usage(format!("{what}\nthere is no terminal to ask on (`trust: ask`)"))
             .hint("read it, then start ralph here once in a terminal and allow it"));

@@ -87,8 +87,8 @@ fn an_agent_that_has_everything_is_fine() {
     let machine = Machine::new().with("claude", "2.1.100", CLAUDE);
     let (code, found) = machine.doctor(&[]);
     assert_eq!(check(&found, "claude", "version"), "ok: 2.1.100, tested up to 2.1.325");
-    assert_eq!(check(&found, "claude", "flags"), "ok: all 12 that ralph passes are in `claude --help`");
-    assert!(check(&found, "claude", "login").starts_with("note: not seen"));
+    assert_eq!(check(&found, "claude", "flags"), "ok: all 12 flags that ralph passes are in `claude --help`");
+    assert!(check(&found, "claude", "login").starts_with("note: none found"));
     assert_eq!((code, &found["exit_code"]), (0, &serde_json::json!(0)), "{found:#}");
     assert!(found["not_installed"].as_array().unwrap().contains(&"codex".into()));
 }
@@ -100,8 +100,8 @@ fn a_flag_that_vanished_is_named_and_the_exit_code_tells() {
     assert_eq!(check(&found, "claude", "flags"), "wrong: `claude --help` does not show `--effort`");
     assert_eq!(code, 4);
     let page = String::from_utf8(machine.ralph(&["doctor"]).stdout).unwrap();
-    assert!(page.contains("say the right ones with `adapters.claude.args`"), "{page}");
-    assert!(page.ends_with("a run would not work here: look at the agent that it would take\n"), "{page}");
+    assert!(page.contains("set the new ones in `adapters.claude.args`"), "{page}");
+    assert!(page.ends_with("a run would not work here: fix the selected agent (see above)\n"), "{page}");
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn what_is_wrong_with_an_agent_that_is_not_taken_does_not_stop_a_run() {
     let machine =
         Machine::new().with("claude", "2.1.197", CLAUDE).with("codex", "0.1.0", "nothing").script("pi", "exit 3");
     let (code, found) = machine.doctor(&[]);
-    assert_eq!(check(&found, "codex", "version"), "wrong: 0.1.0 is older than 0.166.0, the oldest that works");
-    assert_eq!(check(&found, "pi", "program"), "wrong: asked for its version, it ended with exit code 3");
+    assert_eq!(check(&found, "codex", "version"), "wrong: 0.1.0 is too old; ralph needs 0.166.0 or newer");
+    assert_eq!(check(&found, "pi", "program"), "wrong: its version command failed with exit code 3");
     assert_eq!(code, 0, "{found:#}");
     assert_eq!(machine.doctor(&["codex"]).0, 4, "it matters when it is named");
     let machine = machine.file("ralph.yml", "cli: {backend: pi}\n");
@@ -121,14 +121,14 @@ fn what_is_wrong_with_an_agent_that_is_not_taken_does_not_stop_a_run() {
 fn a_newer_version_is_worth_a_note() {
     let machine = Machine::new().with("claude", "3.0.0", CLAUDE);
     let (code, found) = machine.doctor(&[]);
-    assert_eq!(check(&found, "claude", "version"), "note: 3.0.0 is newer than 2.1.325, the newest that was tested");
+    assert_eq!(check(&found, "claude", "version"), "note: 3.0.0 is newer than 2.1.325, the newest version tested");
     assert_eq!(code, 0);
 }
 
 #[test]
 fn with_nothing_installed_a_run_would_not_work() {
     let (code, found) = Machine::new().doctor(&[]);
-    assert_eq!(check(&found, "auto", "program"), "wrong: no agent was found");
+    assert_eq!(check(&found, "auto", "program"), "wrong: no agent found");
     assert_eq!(code, 4);
     let (code, found) = Machine::new().doctor(&["codex"]);
     assert_eq!(check(&found, "codex", "program"), "wrong: `codex` was not found");
@@ -167,7 +167,7 @@ fn an_agent_that_waits_is_not_waited_for() {
     let machine = Machine::new().with("claude", "2.1.197", CLAUDE).script("amp", "exec /bin/sleep 600");
     let begun = std::time::Instant::now();
     let (_, found) = machine.doctor(&[]);
-    assert_eq!(check(&found, "amp", "program"), "wrong: it did not say its version within 15 s");
+    assert_eq!(check(&found, "amp", "program"), "wrong: no version within 15 s");
     assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
@@ -186,7 +186,7 @@ fn a_run_that_never_ended_is_told() {
     let machine = Machine::new().with("claude", "2.1.197", CLAUDE).script("my-ai", "echo LOOP_COMPLETE");
     let run = || machine.ralph(&["run", "do it", "--agent-cmd", "my-ai"]);
     assert!(run().status.success());
-    assert_eq!(of(&machine.doctor(&[]).1["machine"], "runs"), "ok: 1 here, all of them ended");
+    assert_eq!(of(&machine.doctor(&[]).1["machine"], "runs"), "ok: 1 here, all finished");
     assert!(run().status.success());
     let newest = run_directory(&machine.at("work")).unwrap();
     // As a kill would leave it: a journal without its end, and nothing else.
@@ -197,7 +197,7 @@ fn a_run_that_never_ended_is_told() {
     std::fs::create_dir(&newest).unwrap();
     std::fs::write(newest.join("journal.jsonl"), begun).unwrap();
     let (code, found) = machine.doctor(&[]);
-    assert!(of(&found["machine"], "runs").starts_with("note: 1 of 2 here never ended"), "{found:#}");
+    assert!(of(&found["machine"], "runs").starts_with("note: 1 of 2 here did not finish"), "{found:#}");
     assert_eq!(code, 0);
 }
 

@@ -100,7 +100,7 @@ fn every_sentence_of_the_document_has_its_test() {
 #[test]
 fn a_driver_runs_until_its_status_block_confirms_twice() {
     let ran = with_codex(2).run().complete().after_iterations(3);
-    let ran = ran.shows("agent `codex` is the driver `.ralph/drivers/codex.sh`").shows("EXIT_SIGNAL: true");
+    let ran = ran.shows("agent `codex`: driver `.ralph/drivers/codex.sh`").shows("EXIT_SIGNAL: true");
     assert_eq!(ran.argv(1), ["exec", "--json", "--sandbox", "workspace-write", "Loop #1. \n\nDo the work."]);
     let second = ran.argv(2);
     assert_eq!(second[..6], ["exec", "--json", "--sandbox", "workspace-write", "resume", "th-1"]);
@@ -140,19 +140,19 @@ fn the_configuration_chooses_the_driver() {
         Test::new().fixture("drivers/codex.sh", "drivers/codex.sh").stands_for("codex", &codex(1)).file(".ralphrc", rc)
     };
     let ran = named("PLATFORM_DRIVER=codex\nNOSUCH=1\n").run().complete();
-    let ran = ran.shows("is the driver `drivers/codex.sh` (from .ralphrc:1)");
-    assert!(ran.notices().contains("`.ralphrc`: line 2 was passed over: unknown key `NOSUCH`"), "{}", ran.notices());
+    let ran = ran.shows("driver `drivers/codex.sh` (from .ralphrc:1)");
+    assert!(ran.notices().contains("`.ralphrc`: line 2 was skipped: unknown key `NOSUCH`"), "{}", ran.notices());
     named("PLATFORM_DRIVER=\"${PLATFORM_DRIVER:-none}\"\n").env("PLATFORM_DRIVER", "codex").run().complete();
     // A flag beats it, and so does `ralph.yml`.
     let ran = named("PLATFORM_DRIVER=codex\n").args(&["--agent", "demo"]).no_prompt().run();
     assert_eq!(ran.calls(), 0);
-    named("PLATFORM_DRIVER=../codex\n").run().exits(2).complains("is no name of a driver");
+    named("PLATFORM_DRIVER=../codex\n").run().exits(2).complains("is not a name of a driver");
 }
 
 #[test]
 fn a_name_that_has_no_file_is_told_with_those_that_there_are() {
     let test = Test::new().fixture("drivers/codex.sh", "ralph/drivers/codex.sh").args(&["--agent", "driver:nosuch"]);
-    test.run().exits(2).complains("there is no driver `nosuch`").complains("there are: codex");
+    test.run().exits(2).complains("no driver `nosuch`").complains("there are: codex");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn bare_names_and_paths_find_drivers_after_agent_files() {
         ("x.sh", "x.sh"),
     ] {
         let test = Test::new().file(place, &text).stands_for("minimal-cli", DONE).args(&["--agent", name]);
-        test.run().complete().shows(&format!("the driver `{place}`"));
+        test.run().complete().shows(&format!("driver `{place}`"));
     }
     let neither = Test::new().file("x.sh", "main() { :; }").args(&["--agent", "./x.sh"]);
     neither.run().exits(4).complains("neither a driver").complains("driver_build_command").complains("agent_invoke");
@@ -397,7 +397,7 @@ fn ctrl_c_in_a_hook_after_the_iteration_keeps_its_receipt() {
     assert_eq!(ran.facts("iteration_end")[0]["outcome"], "ok");
     assert_eq!(ran.facts("run_end")[0]["iterations"], 1);
     let output = ran.test.tool().args(["resume", "-n", "1"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("has used up its 1 iteration"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has reached its limit of 1 iteration"), "{output:?}");
 }
 
 #[test]
@@ -420,11 +420,14 @@ fn agents_lists_drivers_with_what_is_wrong() {
     assert!(row("claude-code").contains("driver") && row("claude-code").contains("drivers/claude-code.sh"), "{text}");
     assert!(row("broken").contains("lacks driver_display_name"), "{text}");
     assert!(row("odd").contains("script") && row("odd").contains("lacks agent_invoke"), "{text}");
-    assert!(text.contains("not examined: `ralph doctor --plugins` runs its checks"), "{text}");
+    assert!(
+        text.contains("not checked, because it would run code of this repository; `ralph doctor --plugins` checks it"),
+        "{text}"
+    );
     let said = test.tool().args(["doctor", "--plugins"]).output().unwrap();
     let text = String::from_utf8(said.stdout).unwrap();
     assert!(text.contains("lacks driver_display_name") && text.contains("exit status 3"), "{text}");
-    assert!(text.contains("it needs version 2.0.76 or later"), "{text}");
+    assert!(text.contains("the driver needs 2.0.76 or newer"), "{text}");
 }
 
 #[test]

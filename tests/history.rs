@@ -226,7 +226,7 @@ fn a_limited_run_goes_on_when_it_is_allowed_more() {
     let ran = Test::new().agent(script).args(&["-n", "2"]).run().exits(5);
     let refused = ralph(&ran.test, &["resume"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("has used up its 2 iterations"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has reached its limit of 2 iterations"));
     let output = ralph(&ran.test, &["resume", "-n", "5"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ran { test: ran.test, output }.after_iterations(3);
@@ -257,7 +257,7 @@ fn a_tree_that_moved_away_is_not_worked_on() {
     git(&test.workspace(), &["reset", "-q", "--hard", "HEAD~1"]);
     let refused = ralph(&test, &["resume"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("moved away"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("HEAD has moved"), "{refused:?}");
     assert!(ralph(&test, &["resume", "--force"]).status.success());
 }
 
@@ -338,7 +338,7 @@ fn a_run_is_not_taken_up_on_another_branch() {
     support::git(&workspace, &["switch", "-c", "other"]);
     let told = ralph(&ran.test, &["resume", "-n", "5"]);
     let told = String::from_utf8(told.stderr).unwrap();
-    assert!(told.contains("on another branch") && told.contains("`other`") && told.contains("git switch"), "{told}");
+    assert!(told.contains("wrong branch") && told.contains("`other`") && told.contains("git switch"), "{told}");
     assert!(ralph(&ran.test, &["resume", "-n", "5", "--force"]).status.success());
 }
 

@@ -210,7 +210,10 @@ fn what_was_not_examined_is_said_and_the_doctor_runs_its_checks_when_asked() {
     let test = booby_trapped("cli: {backend: 'driver:evil'}\n");
     let said = test.tool().arg("doctor").output().unwrap();
     let text = String::from_utf8(said.stdout).unwrap();
-    assert!(text.contains("not examined: `ralph doctor --plugins` runs its checks"), "{text}");
+    assert!(
+        text.contains("not checked, because it would run code of this repository; `ralph doctor --plugins` checks it"),
+        "{text}"
+    );
     assert_eq!(said.status.code(), Some(0), "what is not known is not wrong: {text}");
     for shell in ["bash", "sh"] {
         std::fs::remove_file(test.workspace().join(shell)).unwrap();

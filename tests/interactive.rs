@@ -132,5 +132,5 @@ fn a_program_that_ends_by_itself_needs_no_person() {
 #[test]
 fn without_a_terminal_nothing_is_run() {
     talking("idle_timeout_secs: 0").run().exits(2).complains("`--interactive` needs a terminal");
-    Test::new().agent(says("x")).args(&["-i"]).run().exits(2).complains("cannot be used by a person");
+    Test::new().agent(says("x")).args(&["-i"]).run().exits(2).complains("has no interactive mode");
 }

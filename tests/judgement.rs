@@ -431,7 +431,7 @@ fn an_agent_can_publish_with_a_command_and_hears_of_strange_topics() {
     let ran = Test::new().file("ralph.yml", HATS).command(&agent).run().complete().after_iterations(2);
     let heard = std::fs::read_to_string(ran.test.workspace().join("heard")).unwrap();
     assert!(heard.contains("build.task: from the shell"), "{heard}");
-    assert!(heard.contains("published `strange.thing`, which is not among its topics"), "{heard}");
+    assert!(heard.contains("published `strange.thing`, which is not in its `publishes`"), "{heard}");
     assert_eq!(ran.facts("published")[2]["heard_by"], json!([]));
 }
 

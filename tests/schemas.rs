@@ -119,8 +119,8 @@ fn mistakes_in_an_agent_file_do_not_fit() {
 #[test]
 fn the_examples_of_the_handbook_and_the_file_to_begin_with_fit_the_schema() {
     let schema = ralph::config::schema();
-    let handbook = include_str!("../docs/configuration.md").split("```yaml\n").nth(1).unwrap();
-    let adapters = include_str!("../docs/agents.md").split("```yaml\n").nth(1).unwrap();
+    let handbook = include_str!("../docs/reference/configuration.md").split("```yaml\n").nth(1).unwrap();
+    let adapters = include_str!("../docs/guide/agents.md").split("```yaml\n").nth(1).unwrap();
     let printed = ralph::config::effective(&ralph::config::Layer::default().settle(), &[]);
     for text in
         [handbook, adapters, &ralph::config::template("claude", "found", &ralph::config::Layer::default()), &printed]

@@ -75,7 +75,7 @@ fn every_sentence_of_the_document_has_its_test() {
 fn a_script_runs_until_its_response_says_complete() {
     let body = format!("if [ $CALLS = 1 ]; then {}; else {}; fi", says("step 1"), complete());
     let ran = with("", &body).run().complete().after_iterations(2);
-    let ran = ran.shows("agent `streams` is the script `agents/streams.sh`");
+    let ran = ran.shows("agent `streams`: script `agents/streams.sh`");
     assert_eq!(ran.argv(1), ["-x", "--json"]);
     assert!(heard(&ran, 1).starts_with("Do the work."));
 }
@@ -88,10 +88,10 @@ fn the_configuration_chooses_the_script() {
     for (place, config_place) in [(".ralph/agents/streams.sh", ".ralph/config"), ("agents/streams.sh", "config")] {
         let test = Test::new().file(place, &fixture).file(config_place, config);
         let ran = test.stands_for("streams", &says("not yet")).run().exits(5).after_iterations(2);
-        ran.shows(&format!("is the script `{place}` (from {config_place}:4)"));
+        ran.shows(&format!("script `{place}` (from {config_place}:4)"));
     }
     let test = Test::new().file("agents/streams.sh", &fixture).file("config", "AGENT=nosuch\n");
-    test.run().exits(2).complains("there is no script `nosuch`").complains("there are: streams");
+    test.run().exits(2).complains("no script `nosuch`").complains("there are: streams");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_is_missing_is_named_before_the_first_call() {
         let ran = with(extra, &complete()).run().exits(4).complains(expected);
         assert_eq!(ran.calls(), 0);
     }
-    Test::new().args(&["--agent", "script:nosuch"]).run().exits(2).complains("there is no script `nosuch`");
+    Test::new().args(&["--agent", "script:nosuch"]).run().exits(2).complains("no script `nosuch`");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn edit(test: Test, name: &str, from: &str, to: &str) -> Test {
 fn a_command_that_speaks_claude_is_examined_too() {
     let test = Test::new().no_prompt().file(".ralphex/config", "claude_command = codex-as-claude.sh\n");
     let said = says(&test, &["doctor"]);
-    assert!(said.contains("claude-command (command from .ralphex/config:1), which is asked for"), "{said}");
+    assert!(said.contains("claude-command (command from .ralphex/config:1), selected"), "{said}");
     assert!(said.contains("codex-as-claude.sh") && said.contains("a run would not work here"), "{said}");
     let test = test.stands_for("codex-as-claude.sh", "true");
     let said = says(&test, &["doctor"]);

@@ -193,7 +193,8 @@ fn a_wrapper_that_takes_its_prompt_on_standard_input_is_found_out() {
 fn the_configuration_of_its_own_loop_names_a_wrapper() {
     let text = format!("#!/bin/sh\necho '{}'; echo '{RESULT}'\n", delta("<<<RALPHEX:COMPLETED>>>"));
     let test = wrapper(&text).file(".ralphex/config", "claude_command = ./wrap.sh\nclaude_args =\n");
-    let ran = test.run().complete().shows("which speaks Claude").shows("(from .ralphex/config:1)");
+    let ran =
+        test.run().complete().shows("a command that prints Claude's stream-json").shows("(from .ralphex/config:1)");
     let command = ran.facts("run_start")[0]["command"].to_string();
     assert!(command.contains("--dangerously-skip-permissions"), "{command}");
 }

@@ -203,7 +203,7 @@ mod tests {
             row(
                 "one",
                 Ok("1.0".to_owned()),
-                vec![Cell::Good(Duration::from_secs(7)), Cell::Bad(vec!["it broke".to_owned()])],
+                vec![Cell::Good(Duration::from_secs(7)), Cell::Bad(vec!["internal error".to_owned()])],
             ),
             row("two", Ok("2.0".to_owned()), vec![Cell::Not("no rules".to_owned()), Cell::Not("no rules".to_owned())]),
             row("three", Err("no registry has it".to_owned()), Vec::new()),

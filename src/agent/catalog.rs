@@ -119,7 +119,7 @@ impl Catalog {
             };
             if let Some((_, other)) = here.iter().find(|(known, _)| *known == id) {
                 let other = other.display();
-                self.doubles.push(format!("`{other}` and `{name}` both define agent `{id}`; the second one holds"));
+                self.doubles.push(format!("`{other}` and `{name}` both define agent `{id}`; the second one is used"));
             }
             here.push((id.clone(), path.clone()));
             self.broken.retain(|broken| broken.id != id);
@@ -145,7 +145,7 @@ impl Catalog {
         let broken = self.broken.iter().map(|Broken { id, path, error }| {
             let reason = error.message.lines().next().unwrap_or_default();
             let reason = reason.trim_start_matches(&format!("`{}`: ", path.display()));
-            format!("agent `{id}` is left out: `{}` cannot be used: {reason}", path.display())
+            format!("agent `{id}` is skipped: `{}`: {reason}", path.display())
         });
         broken.chain(self.doubles.iter().chain(&self.ignored).cloned()).collect()
     }
@@ -169,8 +169,8 @@ impl Catalog {
         }
         match name {
             "auto" => {
-                return Err(UserError::usage("`auto` is no agent: it takes the first that is installed")
-                    .hint("see which one that is: `ralph agents`"));
+                return Err(UserError::usage("`auto` is not an agent: it picks the first one that is installed")
+                    .hint("`ralph agents` shows which one that is"));
             }
             "custom" => return Err(super::custom::no_command()),
             _ => {}
@@ -206,7 +206,7 @@ fn check_dialect(definition: &Definition, name: &str, dialects: &[&str]) -> Resu
     if dialects.contains(&dialect) {
         return Ok(());
     }
-    let error = UserError::usage(format!("`{name}`: there is no dialect `{dialect}`"));
+    let error = UserError::usage(format!("`{name}`: unknown dialect `{dialect}`"));
     Err(match nearest(dialect, dialects.iter().copied()) {
         Some(meant) => error.hint(format!("did you mean `{meant}`?")),
         None => error.hint(format!("known: {}", dialects.join(", "))),

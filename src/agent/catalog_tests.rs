@@ -80,11 +80,8 @@ fn mistakes_in_an_agent_file_are_named() {
         (format!("id: auto\n{head}"), "`id` must not be `auto`"),
         (format!("id: a b\n{head}"), "`id` must be letters"),
         ("id: x\nname: X\ncommands: []\ndialect: plain\n".to_owned(), "`commands` must name a program"),
-        (
-            format!("id: x\n{head}arguments: {{model: [--model]}}\n"),
-            "`arguments.model` must say where it goes, as `{model}`",
-        ),
-        (format!("id: x\n{head}session: {{resume: {{args: [--last]}}}}\n"), "as `{session}`"),
+        (format!("id: x\n{head}arguments: {{model: [--model]}}\n"), "`arguments.model` must contain `{model}`"),
+        (format!("id: x\n{head}session: {{resume: {{args: [--last]}}}}\n"), "must contain `{session}`"),
         (format!("id: x\n{head}promt: {{by: stdin}}\n"), "promt"),
         (format!("id: x\n{head}stop: [{{signal: nudge, seconds: 1}}]\n"), "nudge"),
         ("name: X\n".to_owned(), "id"),
@@ -96,7 +93,7 @@ fn mistakes_in_an_agent_file_are_named() {
 
 #[test]
 fn the_example_in_the_document_is_an_agent_file() {
-    let document = include_str!("../../docs/agents.md");
+    let document = include_str!("../../docs/guide/agents.md");
     let example = document.split("```yaml\n").find(|text| text.starts_with("id: ")).unwrap();
     let definition = definition::read("house.yml", example.split("```").next().unwrap()).unwrap();
     assert_eq!(definition.commands, ["house-ai", "house"]);
@@ -118,8 +115,8 @@ fn a_file_that_cannot_be_used_is_told_and_stands_in_nobodys_way() {
     assert!(catalog.find("fine").is_ok() && catalog.find("codex").is_ok());
     let warnings = catalog.warnings();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].starts_with("agent `claude` is left out: `") && warnings[0].contains("not valid YAML"));
-    assert!(warnings[1].starts_with("agent `house` is left out: `") && warnings[1].contains("unknown key `promt`"));
+    assert!(warnings[0].starts_with("agent `claude` is skipped: `") && warnings[0].contains("not valid YAML"));
+    assert!(warnings[1].starts_with("agent `house` is skipped: `") && warnings[1].contains("unknown key `promt`"));
     assert!(catalog.find("house").unwrap_err().message.contains("did you mean `prompt`?"), "who asks for it hears all");
     assert!(catalog.find("claude").unwrap_err().message.contains("not valid YAML"), "nor is the built-in one meant");
     assert!(!catalog.names().contains(&"claude"));
@@ -142,7 +139,7 @@ fn a_dialect_that_nobody_can_read_is_seen_when_the_file_is_read() {
     let mut catalog = Catalog::built_in().unwrap();
     catalog.add(own.path(), &DIALECTS);
     let error = catalog.find("x").unwrap_err();
-    assert!(error.message.ends_with("there is no dialect `claud`"), "{}", error.message);
+    assert!(error.message.ends_with("unknown dialect `claud`"), "{}", error.message);
     assert_eq!(error.hints, ["did you mean `claude`?"]);
 }
 

@@ -16,5 +16,5 @@ pub fn custom(argv: &[String], prompt: PromptForm, options: Options) -> Result<A
 /// Nobody said which command.
 pub(crate) fn no_command() -> UserError {
     UserError::usage("the custom agent has no command")
-        .hint("give `--agent-cmd 'COMMAND ARGUMENTS'`, or `command` under `cli:` in `ralph.yml`")
+        .hint("use `--agent-cmd 'COMMAND ARGUMENTS'`, or set `cli.command` in `ralph.yml`")
 }

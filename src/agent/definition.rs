@@ -19,71 +19,70 @@ pub(crate) const THIS_PROGRAM: &str = "{ralph}";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
-    /// The name it is chosen by.
+    /// The name for `--agent`.
     pub id: String,
-    /// The name people know it by.
+    /// The display name.
     pub name: String,
     /// Names of the program, tried in this order.
     pub commands: Vec<String>,
-    /// Whether `auto` may take it.
+    /// Whether `auto` may pick it.
     #[serde(default)]
     pub auto: Auto,
-    /// How its version is read.
+    /// How to read its version.
     #[serde(default)]
     pub version: Version,
-    /// How to get it.
+    /// How to install it.
     #[serde(default)]
     pub install: Install,
-    /// How it knows who pays.
+    /// How it logs in.
     #[serde(default)]
     pub auth: Auth,
-    /// What it prints: the name of a dialect.
+    /// The format of its output: the name of a dialect.
     pub dialect: String,
-    /// How its own error lines begin, where it prints plain text. Other lines of a failed agent may be words of a program
-    /// that it ran.
+    /// Prefixes of its own error lines, for plain-text agents. Other lines of a failed agent may come from a program that
+    /// it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// What stands on its command line.
+    /// Its command-line arguments.
     #[serde(default)]
     pub arguments: Arguments,
     /// How it takes the prompt.
     #[serde(default)]
     pub prompt: PromptForm,
-    /// How it takes a prompt that cannot stand on a command line: too long, or like a flag.
+    /// How it takes a prompt that cannot be an argument: too long, or like a flag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_prompt: Option<PromptForm>,
-    /// True when a failed first try without an answer is followed by one with `large_prompt`: some commands take only one
-    /// of the two.
+    /// Retry with `large_prompt` when the first try fails without an answer: some commands support only one of the two.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tries_both_prompts: bool,
-    /// How a session goes on.
+    /// How sessions are resumed.
     #[serde(default)]
     pub session: Sessions,
-    /// How a person talks to it; absent when nothing is known.
+    /// Its interactive mode, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interactive: Option<Interactive>,
-    /// True when it needs a terminal even without a person.
+    /// True if it needs a terminal even in non-interactive mode.
     #[serde(default)]
     pub tty: bool,
-    /// How it is asked to stop; a kill always follows.
+    /// How to stop it; SIGKILL always follows.
     #[serde(default = "usual_stop")]
     pub stop: Vec<Step>,
-    /// What differs in its environment.
+    /// Changes to its environment.
     #[serde(default)]
     pub environment: Variables,
-    /// What wrapper scripts that put it behind Claude's command line read, for `ralph as-claude`.
+    /// Variables that `ralph as-claude` reads for it, as its wrapper scripts do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub as_claude: WrapperVariables,
-    /// Where its help must show which flags.
+    /// How `ralph doctor` checks its flags.
     #[serde(default)]
     pub help: Help,
-    /// What people run into, with the message to show.
+    /// Known problems, with the message to show.
     #[serde(default)]
     pub pitfalls: Vec<Pitfall>,
-    /// What to do when it is not permitted something.
+    /// What to do when it is denied a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_help: Option<String>,
-    /// The prompt it works on when the user gives none.
+    /// The default prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_prompt: Option<String>,
 }
@@ -103,12 +102,12 @@ pub enum Auto {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Version {
-    /// What makes the program say it.
+    /// Arguments that print the version.
     pub args: Vec<String>,
-    /// The oldest that takes these arguments.
+    /// The oldest version that works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<String>,
-    /// The one the file was written from.
+    /// The newest version tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<String>,
 }
@@ -123,10 +122,10 @@ impl Default for Version {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Install {
-    /// A line for the shell.
+    /// A shell command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// Where to read on.
+    /// Its documentation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
@@ -135,13 +134,13 @@ pub struct Install {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
-    /// Variables of which one is enough.
+    /// Environment variables with a key; one is enough.
     #[serde(default)]
     pub variables: Vec<String>,
-    /// Files that a login leaves behind; `~/` is the home directory.
+    /// Files that exist after a login; `~/` is the home directory.
     #[serde(default)]
     pub files: Vec<String>,
-    /// What to do when there is no login.
+    /// How to log in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<String>,
 }
@@ -150,23 +149,23 @@ pub struct Auth {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arguments {
-    /// First of all, such as `exec`.
+    /// Comes first, such as `exec`.
     pub subcommand: Vec<String>,
-    /// Nobody is there to answer.
+    /// Non-interactive mode.
     pub headless: Vec<String>,
-    /// Events instead of prose.
+    /// Structured output.
     pub structured: Vec<String>,
-    /// Words as they come.
+    /// Partial messages while they stream.
     pub partial: Vec<String>,
-    /// Nothing is asked before it is done.
+    /// No permission prompts.
     pub approve: Vec<String>,
     /// The directory, as `{directory}`.
     pub directory: Vec<String>,
     /// The model, as `{model}`.
     pub model: Vec<String>,
-    /// The effort of thinking, as `{effort}`.
+    /// The reasoning effort, as `{effort}`.
     pub effort: Vec<String>,
-    /// The tools, as `{tools}`: joined by commas.
+    /// The allowed tools, as `{tools}`, joined with commas.
     pub tools: Vec<String>,
 }
 
@@ -174,9 +173,9 @@ pub struct Arguments {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromptForm {
-    /// The way.
+    /// The way: `stdin`, `argument` or `file`.
     pub by: By,
-    /// What stands before it: a flag, `--`, or what makes the program read its standard input.
+    /// Arguments before it: a flag, `--`, or what makes the program read stdin.
     #[serde(default)]
     pub after: Vec<String>,
 }
@@ -185,7 +184,7 @@ pub struct PromptForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Written to standard input.
+    /// Written to stdin.
     #[default]
     Stdin,
     /// As the last argument.
@@ -198,13 +197,13 @@ pub enum By {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sessions {
-    /// Gives a new session the id `{session}`, which ralph chooses.
+    /// Starts a session with the id `{session}`, which ralph chooses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<SessionForm>,
-    /// Goes on with `{session}`.
+    /// Resumes `{session}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<SessionForm>,
-    /// Goes on with a copy of `{session}`.
+    /// Resumes a copy of `{session}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork: Option<SessionForm>,
 }
@@ -226,9 +225,9 @@ pub struct SessionForm {
 pub struct Interactive {
     /// Instead of the usual subcommand.
     pub subcommand: Vec<String>,
-    /// Arguments of this mode, with what approves everything.
+    /// Arguments of this mode, including those for no permission prompts.
     pub args: Vec<String>,
-    /// How it takes a first prompt; absent when it takes none.
+    /// How it takes a first prompt, if it takes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptForm>,
 }
@@ -270,7 +269,7 @@ pub struct Variables {
     pub set: BTreeMap<String, String>,
     /// Variables to set when the user is root.
     pub set_as_root: BTreeMap<String, String>,
-    /// Names to take out; a trailing `*` takes out every name that begins so.
+    /// Variables to remove; a trailing `*` removes every name with this prefix.
     pub remove: Vec<String>,
 }
 
@@ -278,11 +277,11 @@ pub struct Variables {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Help {
-    /// What makes the program show its help.
+    /// Arguments that print its help.
     pub args: Vec<String>,
-    /// Flags to find there, besides those that stand in `arguments`, `session` and `prompt`.
+    /// Flags to check, in addition to those in `arguments`, `session` and `prompt`.
     pub flags: Vec<String>,
-    /// Flags that the program takes and its help leaves out.
+    /// Flags that work but are not in its help.
     pub hidden: Vec<String>,
 }
 
@@ -323,14 +322,14 @@ impl Definition {
             return Err(format!("`id` must be letters, digits, `-` and `_`, found `{}`", self.id));
         }
         if ["auto", "custom"].contains(&self.id.as_str()) {
-            return Err(format!("`id` must not be `{}`, which means something else", self.id));
+            return Err(format!("`id` must not be `{}`: that name is reserved", self.id));
         }
         if self.commands.is_empty() || self.commands.iter().any(|command| command.trim().is_empty()) {
             return Err("`commands` must name a program".to_owned());
         }
         for (place, args, hole) in self.holes() {
             if !args.is_empty() && !args.iter().any(|word| word.contains(hole)) {
-                return Err(format!("`{place}` must say where it goes, as `{hole}`"));
+                return Err(format!("`{place}` must contain `{hole}`"));
             }
         }
         Ok(())

@@ -148,17 +148,17 @@ async fn probe(question: Question, workspace: PathBuf, patience: Duration) -> Pr
         Start::No => return Probe { path: Some(path), state: State::NotExamined },
     };
     let state = match ask(call, patience).await {
-        Answer::Silent => State::Broken(format!("it did not say its version within {} s", patience.as_secs())),
+        Answer::Silent => State::Broken(format!("no version within {} s", patience.as_secs())),
         Answer::Unstartable(reason) => State::Broken(reason),
         // Some say it on standard error.
         Answer::Said { exit: Exit::Code(0), stdout, stderr } => {
             State::Installed { version: version(&stdout).or_else(|| version(&stderr)) }
         }
         Answer::Said { exit: Exit::Code(code), .. } => {
-            State::Broken(format!("asked for its version, it ended with exit code {code}"))
+            State::Broken(format!("its version command failed with exit code {code}"))
         }
         Answer::Said { exit: Exit::Signal(signal), .. } => {
-            State::Broken(format!("asked for its version, it was ended by Unix signal {signal}"))
+            State::Broken(format!("its version command was killed by Unix signal {signal}"))
         }
     };
     Probe { path: Some(path), state }
@@ -257,16 +257,16 @@ pub(crate) fn not_installed(agent: &Agent, asked: &str) -> UserError {
     let Definition { id, name, install, .. } = &agent.definition;
     let program = agent.program.to_string_lossy();
     let error =
-        UserError::agent(format!("agent `{id}` ({name}) was asked for by {asked}, but `{program}` was not found"));
+        UserError::agent(format!("agent `{id}` ({name}) is not installed: `{program}` was not found (from {asked})"));
     let error = match &install.line {
         Some(line) => error.hint(format!("install it: `{line}`")),
         None => error,
     };
     match &install.link {
-        Some(link) => error.hint(format!("read on: {link}")),
+        Some(link) => error.hint(format!("documentation: {link}")),
         None => error,
     }
-    .hint("see what is installed: `ralph agents`")
+    .hint("`ralph agents` shows what is installed")
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn what_is_missing_or_broken_is_told_apart() {
     let states = machine.states(agents, PATIENCE);
     assert_eq!(states[0], installed("1.2.3"));
     assert_eq!(states[1], State::Missing);
-    assert_eq!(states[2], State::Broken("asked for its version, it ended with exit code 7".to_owned()));
+    assert_eq!(states[2], State::Broken("its version command failed with exit code 7".to_owned()));
     assert_eq!(states[3], installed("4.5.6"), "its standard input is closed");
     assert_eq!(states[4], installed("7.8.9"), "standard error is heard too");
 }
@@ -84,7 +84,7 @@ fn a_program_that_waits_is_not_waited_for() {
     let machine = Machine::new();
     let agents = vec![machine.program("waiting", "exec /bin/sleep 600")];
     let states = machine.states(agents, Duration::from_secs(1));
-    assert_eq!(states, [State::Broken("it did not say its version within 1 s".to_owned())]);
+    assert_eq!(states, [State::Broken("no version within 1 s".to_owned())]);
 }
 
 #[test]

@@ -35,13 +35,13 @@ pub async fn flags(agent: &Agent, program: &Path, start: Start, workspace: &Path
         Start::No => return Flags::None,
     };
     match ask(call, patience).await {
-        Answer::Silent => Flags::NoHelp(format!("it did not show its help within {} s", patience.as_secs())),
+        Answer::Silent => Flags::NoHelp(format!("no help within {} s", patience.as_secs())),
         Answer::Unstartable(reason) => Flags::NoHelp(reason),
         // Some print it on standard error, some with another exit code than 0.
         Answer::Said { stdout, stderr, .. } => {
             let help = format!("{}\n{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
             if help.trim().is_empty() {
-                return Flags::NoHelp("it showed no help".to_owned());
+                return Flags::NoHelp("it printed no help".to_owned());
             }
             let count = wanted.len();
             let missing: Vec<String> = wanted.into_iter().filter(|flag| !shows(&help, flag)).collect();

@@ -117,7 +117,10 @@ impl Agent {
                 (interactive.prompt.as_ref(), [&interactive.subcommand[..], &interactive.args].concat())
             }
             (Mode::Interactive, None) => {
-                return Err(UserError::usage(format!("agent `{}` cannot be used by a person", definition.id)));
+                return Err(UserError::usage(format!(
+                    "agent `{}` has no interactive mode that ralph knows",
+                    definition.id
+                )));
             }
         };
         args.extend(fill(&arguments.directory, "{directory}", &turn.workspace.to_string_lossy()));
@@ -240,12 +243,12 @@ impl Agent {
             Some(large) if !fits || looks_like_a_flag || way == Way::Large => Ok(large),
             _ if fits => Ok(usual),
             _ => Err(UserError::usage(format!(
-                "the prompt has {} bytes, and agent `{}` takes it on its command line, where at most {LONGEST_ARGUMENT} fit",
+                "the prompt has {} bytes; agent `{}` takes it as an argument, which is limited to {LONGEST_ARGUMENT} bytes",
                 prompt.len(),
                 self.definition.id,
             ))
-            .hint("give it on standard input: `prompt_mode: stdin` under `cli:` in `ralph.yml`")
-            .hint("or put the text in a file and let the prompt name it")),
+            .hint("pass it on stdin: set `cli.prompt_mode: stdin` in `ralph.yml`")
+            .hint("or put the text into a file and name the file in the prompt")),
         }
     }
 
@@ -256,11 +259,11 @@ impl Agent {
             let id = &self.definition.id;
             let asked = self.options.asked.iter().find(|(wish, _)| *wish == what).map(|(_, origin)| origin);
             let message = match asked {
-                Some(origin) => format!("agent `{id}` has no argument for `{what}`, which {origin} asks for"),
-                None => format!("agent `{id}` has no argument for `--{what}`"),
+                Some(origin) => format!("agent `{id}` does not support `{what}` (from {origin})"),
+                None => format!("agent `{id}` does not support `--{what}`"),
             };
             return Err(UserError::usage(message)
-                .hint(format!("leave it out, or say it in the agent's own words: `adapters.{id}.extra_args`")));
+                .hint(format!("remove it, or pass the agent's own flag in `adapters.{id}.extra_args`")));
         }
         Ok(fill(args, &format!("{{{what}}}"), value).collect())
     }
@@ -270,13 +273,13 @@ impl Agent {
         let forms = &self.definition.session;
         let (form, id, what) = match session {
             Session::New => return Ok(None),
-            Session::Given(id) => (&forms.given, id, "take an id for a new session"),
-            Session::Resume(id) => (&forms.resume, id, "go on with a session"),
-            Session::Fork(id) => (&forms.fork, id, "go on with a copy of a session"),
+            Session::Given(id) => (&forms.given, id, "start a session with a given id"),
+            Session::Resume(id) => (&forms.resume, id, "resume a session"),
+            Session::Fork(id) => (&forms.fork, id, "fork a session"),
         };
         let Some(form) = form else {
             return Err(UserError::usage(format!("agent `{}` cannot {what}", self.definition.id))
-                .hint("start a new session each time, which is what ralph does unless told otherwise"));
+                .hint("use `session: fresh`, the default"));
         };
         Ok(Some(SessionForm {
             subcommand: form.subcommand.as_ref().map(|words| fill(words, "{session}", id).collect()),

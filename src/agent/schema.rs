@@ -30,7 +30,7 @@ fn rows_of(root: &Json, object: &Json, prefix: &str, rows: &mut Vec<String>) {
         let path = format!("{prefix}{name}");
         let target = resolved(root, property);
         let said = property["description"].as_str().or(target["description"].as_str()).unwrap_or_default();
-        let needed = if required(name) && prefix.is_empty() { " **Must be there.**" } else { "" };
+        let needed = if required(name) && prefix.is_empty() { " **Required.**" } else { "" };
         rows.push(format!("| `{path}` | {} | {}{needed} |\n", form(root, target), said.replace('\n', " ")));
         // What is said of a form once is not said again wherever it is used.
         if target["properties"].is_object() && prefix.is_empty() {

@@ -10,22 +10,22 @@ use super::Agent;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WrapperVariables {
-    /// Variables with the model; the first that is set counts.
+    /// Variables with the model; the first one set is used.
     pub model: Vec<String>,
     /// Variables with the effort.
     pub effort: Vec<String>,
-    /// A variable that is `1` when tool activity is wanted as text.
+    /// A variable that is `1` to print tool activity as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose: Option<String>,
     /// Variables that become arguments.
     pub arguments: Vec<FromVariable>,
-    /// A variable with more arguments, separated by blanks.
+    /// A variable with more arguments, separated by spaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_args: Option<String>,
-    /// What a prompt for a review gets.
+    /// Additions for a review prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<Review>,
-    /// Where a plan is made together with a person: arguments to leave out, so that the agent may ask.
+    /// Arguments to omit for interactive planning, so that the agent may ask questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Vec<String>>,
 }

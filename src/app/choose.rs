@@ -59,8 +59,10 @@ fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpos
     if let Some(found) = plugin::settings::find(settings, &catalog, workspace)? {
         if !settings.extra_args.value.is_empty() {
             let origin = &settings.extra_args.origin;
-            return Err(UserError::usage(format!("a driver or agent script takes no extra arguments (from {origin})"))
-                .hint("it builds its own command line"));
+            return Err(UserError::usage(format!(
+                "extra arguments do not work with a driver or agent script (from {origin})"
+            ))
+            .hint("it builds its own command line"));
         }
         let may_load = purpose == Purpose::Run || trust::known(&[found.item(workspace)?]);
         let options = wishes(&found.name);
@@ -81,7 +83,7 @@ fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpos
     let custom = |argv: &[String], prompt, origin: &Origin, notices| {
         let agent = agent::custom(argv, prompt, wishes("custom"))?;
         one_program(&agent, origin, workspace)?;
-        Ok(Chosen { agent, source: None, why: format!("asked for by {origin}"), notices, loaded: None })
+        Ok(Chosen { agent, source: None, why: format!("from {origin}"), notices, loaded: None })
     };
     match (settings.custom_command(), settings.agent.value.as_str()) {
         (Some(Setting { value: argv, origin: Origin::Flag(flag) }), _) => {
@@ -91,9 +93,11 @@ fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpos
             custom(&command.map(|command| command.value).unwrap_or_default(), custom_prompt(settings), asked, notices)
         }
         (command, name) => {
-            notices.extend(command.map(|command| {
-                format!("`cli.command` (from {}) is used only with `cli.backend: custom`", command.origin)
-            }));
+            notices.extend(
+                command.map(|command| {
+                    format!("`cli.command` (from {}) is used only with `agent: custom`", command.origin)
+                }),
+            );
             if name == "auto" {
                 return automatic(&catalog, settings, file, workspace, notices, purpose);
             }
@@ -103,7 +107,7 @@ fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpos
             })?;
             let (agent, found) = agent::locate(&entry.definition, wishes(name), workspace);
             match found {
-                Ok(_) => Ok(chosen(agent, entry, format!("asked for by {asked}"), notices)),
+                Ok(_) => Ok(chosen(agent, entry, format!("from {asked}"), notices)),
                 Err(StartError::NotFound { .. }) => Err(agent::not_installed(&agent, &asked.to_string())),
                 Err(error) => Err(start_error(&error)),
             }
@@ -130,7 +134,7 @@ fn one_program(agent: &Agent, origin: &Origin, workspace: &Path) -> Result<(), U
     match process::check(&Invocation::new(&agent.program, workspace)) {
         Err(StartError::NotFound { .. }) => {
             Err(UserError::agent(format!("the agent's command was not found: `{program}`"))
-                .hint("`cli.command` is one program, and its arguments stand in `cli.args`")
+                .hint("`cli.command` is one program; put its arguments into `cli.args`")
                 .hint(format!(
                     "write `command: {first}` and `args: [{}]`",
                     rest.split_whitespace().collect::<Vec<_>>().join(", ")
@@ -185,7 +189,7 @@ fn custom_prompt(settings: &Settings) -> PromptForm {
 /// Why `auto` does not even look for an agent.
 pub(crate) fn passed_over(entry: &Entry, file: &FileLayer) -> Option<String> {
     match (entry.definition.auto, file.adapter(&entry.definition.id).enabled) {
-        (Auto::No, _) => Some("only when it is named".to_owned()),
+        (Auto::No, _) => Some("only by name".to_owned()),
         (Auto::Yes, Some(Setting { value: false, origin })) => Some(format!("disabled by {origin}")),
         (Auto::Yes, _) => None,
     }
@@ -242,7 +246,7 @@ fn automatic(
 /// Says who is waited for, so that nobody wonders.
 pub(crate) fn still_waiting(names: &[&str]) {
     let (names, most) = (names.join(", "), agent::PATIENCE.as_secs());
-    out::tell(format_args!("asking for versions: still waiting for {names} ({most} s at most)"));
+    out::tell(format_args!("waiting for the version of {names} (at most {most} s)"));
 }
 
 /// Why `auto` took this one: it came before all others that could be taken.
@@ -252,8 +256,8 @@ fn first_installed(catalog: &Catalog, file: &FileLayer, asked: &[&Entry], probes
     let before: Vec<String> =
         before.map(|entry| format!("{} {}", entry.definition.id, why_not(entry, file, asked, probes))).collect();
     match before.as_slice() {
-        [] => "`auto`: it is the first of all".to_owned(),
-        before => format!("`auto`: it is the first that is installed; {}", before.join(", ")),
+        [] => "`auto`: the first in the list".to_owned(),
+        before => format!("`auto`: the first one installed; {}", before.join(", ")),
     }
 }
 
@@ -269,7 +273,7 @@ fn why_not(entry: &Entry, file: &FileLayer, asked: &[&Entry], probes: &[Probe]) 
 
 /// Every agent that was looked for, with its install line.
 fn none_installed(catalog: &Catalog, file: &FileLayer, asked: &[&Entry], probes: &[Probe]) -> UserError {
-    let mut message = "no agent was found; these were looked for:".to_owned();
+    let mut message = "no agent found; ralph looked for:".to_owned();
     for entry in catalog.entries().iter().filter(|entry| entry.definition.auto == Auto::Yes) {
         let definition = &entry.definition;
         let state = why_not(entry, file, asked, probes);
@@ -278,8 +282,8 @@ fn none_installed(catalog: &Catalog, file: &FileLayer, asked: &[&Entry], probes:
         let _ = write!(message, "\n  {:<9} {state}{install}", definition.id);
     }
     UserError::agent(message)
-        .hint("install one of them, or name it when it is not on PATH: `adapters.NAME.command` in `ralph.yml`")
-        .hint("try `--agent demo`, which needs nothing installed")
+        .hint("install one of them; if it is not on PATH, set `adapters.NAME.command` in `ralph.yml`")
+        .hint("try `--agent demo`, which needs no installation")
         .hint("or run any command: `--agent-cmd './my-agent.sh'`")
 }
 
@@ -289,7 +293,7 @@ fn strangers(catalog: &Catalog, file: &FileLayer) -> Vec<String> {
     let strangers = file.adapters.iter().map(|(name, _)| name).filter(|name| !known().any(|known| known == *name));
     let told = strangers.map(|name| {
         let meant = nearest(name, known()).map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"));
-        format!("`adapters.{name}` in the configuration belongs to no known agent{meant}")
+        format!("`adapters.{name}` in the configuration names an unknown agent{meant}")
     });
     told.collect()
 }

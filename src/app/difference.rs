@@ -18,7 +18,10 @@ pub(crate) fn of_iterations(run: &RunDirectory, receipts: &[&Receipt]) -> Result
     let before = receipts.iter().find_map(|receipt| receipt.head_before.as_deref());
     let after = receipts.iter().rev().find_map(|receipt| receipt.head_after.as_deref());
     let (Some(before), Some(after)) = (before, after) else {
-        return Ok(printable(&files(receipts, "the diff was not kept: there is no repository, or it was too large")));
+        return Ok(printable(&files(
+            receipts,
+            "no diff was kept: this is not a git repository, or the diff was too large",
+        )));
     };
     let text = if before == after { String::new() } else { committed(before, after)? };
     // Work that was not committed: only its names were kept.
@@ -29,7 +32,7 @@ pub(crate) fn of_iterations(run: &RunDirectory, receipts: &[&Receipt]) -> Result
         return Ok(printable(&text));
     }
     let rest = Receipt { files: rest, ..Receipt::default() };
-    Ok(printable(&(files(&[&rest], "changed and not committed; as it is now: `git diff`") + &text)))
+    Ok(printable(&(files(&[&rest], "changed, not committed; `git diff` shows the current state") + &text)))
 }
 
 /// What the run itself kept of each iteration. `None` when it is not there for all that changed something.
@@ -60,7 +63,7 @@ fn committed(before: &str, after: &str) -> Result<String, UserError> {
             .hint("the commits of that iteration may be gone")
     };
     let repository =
-        Repository::around(&working_directory()?).ok_or_else(|| gone("there is no repository here".to_owned()))?;
+        Repository::around(&working_directory()?).ok_or_else(|| gone("this is not a git repository".to_owned()))?;
     let store = Store::temporary(&repository).map_err(|error| gone(error.to_string()))?;
     runtime()?.block_on(store.patch(before, after, "")).map_err(|error| gone(error.to_string()))
 }

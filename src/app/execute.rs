@@ -150,7 +150,7 @@ impl Performance {
         drop(stage);
         if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
-            warnings.push(format!("not everything could be shown; everything that happened is in `{place}`"));
+            warnings.push(format!("some output could not be shown; the full record is in `{place}`"));
             leave(warnings, finished);
         }
         let left = showing.close();
@@ -189,7 +189,7 @@ fn leave(warnings: Vec<String>, finished: Result<Finished, UserError>) -> ! {
 /// Waits for notices that are on their way. A Unix signal gives them up, and nothing else: the run is over.
 async fn told(notifier: Notifier) -> Vec<String> {
     let Ok(mut interrupts) = Interrupts::listen() else { return notifier.finish().await };
-    let given_up = async { vec![format!("given up after {}", interrupts.interrupt().await.name())] };
+    let given_up = async { vec![format!("stopped after {}", interrupts.interrupt().await.name())] };
     tokio::select! {
         wrong = notifier.finish() => wrong,
         given_up = given_up => given_up,
@@ -208,7 +208,7 @@ fn strays(store: &Store) -> Vec<String> {
     let found = process::strays(|run| !store.has_run(run));
     let told = found.iter().map(|found| {
         let process::Stray { pid, command } = &found.stray;
-        format!("process {pid} of the dead run {} is still there: {command}\nend it with `kill {pid}`", found.run)
+        format!("process {pid} of the dead run {} is still running: {command}\nstop it: `kill {pid}`", found.run)
     });
     told.collect()
 }

@@ -116,7 +116,7 @@ fn states(workspace: &Path) -> Vec<State> {
 pub(crate) fn state(settings: &Settings, workspace: &Path) -> Result<State, UserError> {
     let configured = settings.journal_directory.value.as_ref().map(|path| State::at(workspace.join(path)));
     configured.or_else(State::of_user).ok_or_else(|| {
-        UserError::usage("there is no directory for ralph's records: HOME is not set")
+        UserError::usage("cannot find ralph's state directory: HOME is not set")
             .hint("set HOME, XDG_STATE_HOME or RALPH_STATE_DIR, or `journal.directory` in `ralph.yml`")
     })
 }
@@ -128,11 +128,12 @@ fn unlisted(error: &io::Error) -> UserError {
 fn unresolved(error: &Unresolved, id: Option<&str>) -> UserError {
     let id = id.unwrap_or_default();
     match error {
-        Unresolved::NoRuns => UserError::usage("there are no runs here").hint("start one: `ralph run \"…\"`"),
-        Unresolved::Unknown => UserError::usage(format!("no run has the id `{id}`")).hint("see `ralph runs --all`"),
-        Unresolved::Many(ids) => {
-            UserError::usage(format!("`{id}` fits several runs: {}", ids.join(", "))).hint("give more of its id")
+        Unresolved::NoRuns => UserError::usage("no runs here").hint("start one: `ralph run \"…\"`"),
+        Unresolved::Unknown => {
+            UserError::usage(format!("no run has the id `{id}`")).hint("`ralph runs --all` lists all runs")
         }
+        Unresolved::Many(ids) => UserError::usage(format!("`{id}` matches several runs: {}", ids.join(", ")))
+            .hint("type more characters of the id"),
         Unresolved::Io(error) => unlisted(error),
     }
 }
@@ -144,8 +145,8 @@ pub(crate) fn unreadable(run: &RunDirectory, error: &io::Error) -> UserError {
 }
 
 fn no_runs(workspace: &Path) -> UserError {
-    UserError::usage(format!("there are no runs in `{}`", workspace.display()))
-        .hint("change to the directory where ralph ran, or start a run: `ralph run \"…\"`")
+    UserError::usage(format!("no runs in `{}`", workspace.display()))
+        .hint("change to the directory of the run, or start one: `ralph run \"…\"`")
 }
 
 /// The first words of the first prompt.

@@ -113,7 +113,7 @@ pub(crate) fn plan_from(
     process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let mut notices = [file.warnings.clone(), told].concat();
     notices.extend(plugin::other_loops::notice(&workspace));
-    let strange = |name| format!("`{{{{{name}}}}}` in {} is not a known variable and stays as it is", prompt.name());
+    let strange = |name| format!("`{{{{{name}}}}}` in {} is not a variable; it is left as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
     notices.extend(unused_prompt);
     if believes {
@@ -122,7 +122,7 @@ pub(crate) fn plan_from(
     let common = settings.clone();
     let first = worker(agent, &mut settings, &file, &workspace)?;
     if let Selected::Command(argv) = &first.transcript {
-        notices.push(format!("the agent's output is read by the command `{}`", argv.join(" ")));
+        notices.push(format!("transcript command: `{}`", argv.join(" ")));
     }
     for check in &settings.verify.value {
         check.find_program(&workspace).map_err(|error| UserError {
@@ -334,8 +334,8 @@ pub(crate) fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
 /// What the flags say.
 pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
     if let (Some(agent), Some(_)) = (args.agent.as_deref().filter(|agent| *agent != "custom"), &args.agent_cmd) {
-        return Err(UserError::usage(format!("`--agent {agent}` and `--agent-cmd` name two agents"))
-            .hint("give one of them; `--agent custom --agent-cmd COMMAND` is the same as `--agent-cmd COMMAND`"));
+        return Err(UserError::usage(format!("`--agent {agent}` and `--agent-cmd` are two agents"))
+            .hint("use one of them; `--agent custom --agent-cmd COMMAND` means `--agent-cmd COMMAND`"));
     }
     let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
     let wrapper = || Setting::new(plugin::wrapper::NAME.to_owned(), Origin::Flag("--claude-command"));
@@ -350,7 +350,7 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
     if let Some(marker) = &args.completion
         && (marker.trim().is_empty() || marker.contains('\n'))
     {
-        return Err(UserError::usage("`--completion` must be one line that is not empty"));
+        return Err(UserError::usage("`--completion` must be one line and not empty"));
     }
     let by_command = Origin::Flag(if args.claude_command.is_some() { "--claude-command" } else { "--agent-cmd" });
     let agent_command = match &args.claude_command {
@@ -420,31 +420,31 @@ fn words(text: &str, flag: &str) -> Result<Vec<String>, UserError> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(words),
         Some(_) => {
-            Err(UserError::usage(format!("`{flag}` is empty")).hint("give a command, such as `'./my-agent.sh --fast'`"))
+            Err(UserError::usage(format!("`{flag}` is empty")).hint("use a command, such as `'./my-agent.sh --fast'`"))
         }
-        None => Err(UserError::usage(format!("`{flag}` has an open quote: {text}"))),
+        None => Err(UserError::usage(format!("`{flag}` has an unclosed quote: {text}"))),
     }
 }
 
 fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Path) -> Result<Source, UserError> {
     if args.words.as_slice() == ["-"] {
         let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(|error| {
-            UserError::usage(format!("cannot read the prompt from standard input: {}", io_reason(&error)))
-        })?;
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .map_err(|error| UserError::usage(format!("cannot read the prompt from stdin: {}", io_reason(&error))))?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| UserError::usage("the prompt on standard input is not UTF-8").hint("give it as UTF-8"))?;
-        return Ok(Source::Text { text, from: "standard input".to_owned() });
+            .map_err(|_| UserError::usage("the prompt on stdin is not UTF-8").hint("convert it to UTF-8"))?;
+        return Ok(Source::Text { text, from: "stdin".to_owned() });
     }
     if let [only] = args.words.as_slice()
         && Path::new(only).is_file()
     {
-        return Err(UserError::usage(format!("`{only}` is a file, and its name alone is no prompt"))
+        return Err(UserError::usage(format!("`{only}` is a file name, not a prompt"))
             .hint(format!("to read the prompt from it: `ralph run -P {only}`")));
     }
     if args.words.len() > 1 && args.words.iter().any(|word| word == "-") {
-        return Err(UserError::usage("`-` reads the prompt from standard input, and stands alone")
-            .hint("give either `-` or words"));
+        return Err(UserError::usage("`-` (prompt from stdin) cannot be combined with other words")
+            .hint("use either `-` or words"));
     }
     if !args.words.is_empty() {
         return Ok(Source::Text { text: args.words.join(" "), from: "command line".to_owned() });
@@ -471,11 +471,11 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
     if let Some(text) = &agent.definition.own_prompt {
         return Ok(Source::Text { text: text.clone(), from: format!("built into agent `{}`", agent.id()) });
     }
-    let error = UserError::usage("no prompt: none was given, and there is no `PROMPT.md` here")
-        .hint("say what to do, `ralph run \"fix the tests\"`, or write it to `PROMPT.md`")
+    let error = UserError::usage("no prompt, and no `PROMPT.md` here")
+        .hint("use `ralph run \"fix the tests\"`, or write the prompt to `PROMPT.md`")
         .hint("from a pipe: `… | ralph run -`");
     let own = ["plan", "build"].iter().any(|mode| workspace.join(format!(".ralph/prompts/{mode}.md")).is_file());
-    Err(if own { error.hint("this project has prompts of its own: `ralph plan`, `ralph build`") } else { error })
+    Err(if own { error.hint("this project has its own prompts: use `ralph plan` or `ralph build`") } else { error })
 }
 
 /// A prompt from a pipe or a device that the user named.

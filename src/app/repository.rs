@@ -12,7 +12,8 @@ use crate::transcript::Choice;
 use crate::trust::{self, Item};
 
 /// What a command says of something that it would have to run to know more.
-pub(crate) const NOT_EXAMINED: &str = "not examined: `ralph doctor --plugins` runs its checks";
+pub(crate) const NOT_EXAMINED: &str =
+    "not checked, because it would run code of this repository; `ralph doctor --plugins` checks it";
 
 /// Asks for consent where the user wants that, before anything of the repository runs.
 pub(crate) fn consent(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<(), UserError> {

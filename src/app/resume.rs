@@ -29,8 +29,8 @@ pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
     let summary = Summary::of(&run)
         .map_err(|error| UserError::usage(format!("cannot read the run `{}`: {}", run.id, io_reason(&error))))?;
     if !summary.end.as_ref().is_some_and(|end| end.outcome == Outcome::Human) {
-        return Err(UserError::usage(format!("the run `{}` has not asked anything", run.id))
-            .hint("tell a run under way something with `ralph hint`, go on with another one with `ralph resume`"));
+        return Err(UserError::usage(format!("the run `{}` has no open question", run.id))
+            .hint("use `ralph hint` for an active run, `ralph resume` for a stopped one"));
     }
     let answer = Order::Answer { words: args.words.join(" ") };
     let Answer { view, tui, .. } = args;
@@ -61,9 +61,8 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     std::env::set_current_dir(&workspace).map_err(|error| {
         UserError::usage(format!("cannot enter `{}`, where the run worked: {}", workspace.display(), io_reason(&error)))
     })?;
-    let broken = |error: &std::io::Error| {
-        UserError::usage(format!("cannot go on with the run `{}`: {}", run.id, io_reason(error)))
-    };
+    let broken =
+        |error: &std::io::Error| UserError::usage(format!("cannot resume the run `{}`: {}", run.id, io_reason(error)));
     // Before anything is locked or written, and again when nobody else can write any more.
     can_go_on(&run, &Summary::of(&run).map_err(|error| broken(&error))?)?;
     let stage = LockedWorkspace::take(here.store)?;
@@ -92,18 +91,22 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
         memory.orders.max_iterations = Some(memory.state.iterations + 1);
         plan.notices.push("one more iteration, for the answer".to_owned());
     } else if memory.state.iterations >= most {
-        return Err(UserError::usage(format!("the run `{}` has used up its {}", run.id, plural(most, "iteration")))
-            .hint(format!("allow more: `ralph resume {} -n {}`", run.id, most.saturating_mul(2))));
+        return Err(UserError::usage(format!(
+            "the run `{}` has reached its limit of {}",
+            run.id,
+            plural(most, "iteration")
+        ))
+        .hint(format!("raise the limit: `ralph resume {} -n {}`", run.id, most.saturating_mul(2))));
     }
     let time = memory.orders.max_seconds.map(std::time::Duration::from_secs).or(plan.policy.max_time);
     if time.is_some_and(|most| u128::from(memory.elapsed_ms) >= most.as_millis()) {
-        return Err(UserError::usage(format!("the run `{}` has used up its time", run.id))
-            .hint(format!("allow more: `ralph resume {} --max-time 8h`", run.id)));
+        return Err(UserError::usage(format!("the run `{}` has reached its time limit", run.id))
+            .hint(format!("raise the limit: `ralph resume {} --max-time 8h`", run.id)));
     }
     let most_usd = memory.orders.max_cost_usd.or(plan.policy.max_cost_usd);
     if let Some(limit) = memory.state.spent.over(plan.policy.max_tokens, most_usd) {
         return Err(UserError::usage(format!("cannot resume the run `{}`: {limit}", run.id))
-            .hint(format!("allow more: `ralph resume {} --max-cost USD` or `--max-tokens N`", run.id)));
+            .hint(format!("raise the limit: `ralph resume {} --max-cost USD` or `--max-tokens N`", run.id)));
     }
     plan.orders.extend(answer);
     plan.notices.push(format!("resumed after {}", figures::plural(u64::from(memory.state.iterations), "iteration")));
@@ -115,14 +118,17 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
 fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
     if summary.agent.is_empty() {
         return Err(UserError::usage(format!(
-            "the run `{}` cannot go on as it began: it was cut off before its first record",
+            "the run `{}` cannot be resumed: it was interrupted before its first record",
             run.id
         ))
-        .hint("nothing was done in it: start it again with `ralph run`"));
+        .hint("it did nothing; start it again with `ralph run`"));
     }
     if summary.version > VERSION {
-        return Err(UserError::usage(format!("the run `{}` was made by a newer ralph ({})", run.id, summary.ralph))
-            .hint("update ralph; this one can only show it"));
+        return Err(UserError::usage(format!(
+            "the run `{}` was made by a newer version of ralph ({})",
+            run.id, summary.ralph
+        ))
+        .hint("update ralph; this version can only show the run"));
     }
     if summary.outcome() == Some(Outcome::Complete) {
         return Err(UserError::usage(format!("the run `{}` is complete", run.id)).hint("start a new one: `ralph run`"));
@@ -141,10 +147,10 @@ fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result
         && left != here
     {
         return Err(UserError::usage(format!(
-            "the working directory is on another branch: the run `{}` left `{left}`, now it is on `{here}`",
+            "wrong branch: the run `{}` was on `{left}`, the working directory is on `{here}`",
             run.id
         ))
-        .hint(format!("go back with `git switch {left}`, or go on here with `--force`")));
+        .hint(format!("switch back with `git switch {left}`, or resume here with `--force`")));
     }
     if head.commit.as_ref() == Some(&left) {
         return Ok(());
@@ -157,12 +163,12 @@ fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result
     }
     let now = head.commit.unwrap_or_else(|| "no commit".to_owned());
     Err(UserError::usage(format!(
-        "the working directory has moved away from the run `{}`: it left commit {}, now it is at {}",
+        "HEAD has moved: the run `{}` stopped at commit {}, the working directory is at {}",
         run.id,
         left.get(..12).unwrap_or(&left),
         now.get(..12).unwrap_or(&now),
     ))
-    .hint("go back to that branch, or go on here with `--force`"))
+    .hint("switch back to that branch, or resume here with `--force`"))
 }
 
 /// The run as it was planned when it began, with the limits that are given now.

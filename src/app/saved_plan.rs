@@ -58,7 +58,7 @@ impl SavedPlan {
     pub(crate) fn read(run: &RunDirectory, workspace: &Path) -> Result<(FileLayer, Source), UserError> {
         let unusable = |reason: &str| {
             UserError::usage(format!("cannot resume the run `{}`: {reason}", run.id))
-                .hint("start a new run: what was done so far is in the working directory")
+                .hint("start a new run; the work so far is in the working directory")
         };
         let path = run.plan();
         let bytes = user_file::read(&path, user_file::MOST_BYTES)
@@ -69,7 +69,7 @@ impl SavedPlan {
         let prompt = match plan.prompt {
             Prompt::File(path) => Source::File(path),
             Prompt::Text { text, .. } if text.contains("[redacted:") => {
-                return Err(unusable("its prompt held a secret, which was not kept"));
+                return Err(unusable("its prompt contained a secret, which was not stored"));
             }
             Prompt::Text { text, from } => Source::Text { text, from },
         };

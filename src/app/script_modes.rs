@@ -28,8 +28,8 @@ pub(super) fn iterations(name: &str, prompt: &Path, args: &Run) -> Result<Layer,
     match count {
         Some(count) => Ok(Layer { max_iterations: Some(Setting::new(count, Origin::Flag("N"))), ..Layer::default() }),
         None => {
-            Err(UserError::usage(format!("`ralph {name}` takes no goal here: `{}` is the prompt", prompt.display()))
-                .hint(format!("give the most iterations, as in `ralph {name} 20`, or nothing")))
+            Err(UserError::usage(format!("`ralph {name}` takes no goal here; `{}` is the prompt", prompt.display()))
+                .hint(format!("a number sets the maximum iterations: `ralph {name} 20`")))
         }
     }
 }

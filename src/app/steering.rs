@@ -37,8 +37,8 @@ impl Actions for Steering {
 
     fn order(&mut self, order: &Order) -> Result<(), String> {
         let holder = Lock::holder(&self.store).filter(|holder| holder.run == self.directory.id);
-        let socket = holder.and_then(|holder| holder.control).ok_or("the run is not running")?;
-        send(&socket, order).map_err(|error| format!("the run did not take the order: {}", io_reason(&error)))
+        let socket = holder.and_then(|holder| holder.control).ok_or("the run is not active")?;
+        send(&socket, order).map_err(|error| format!("the run did not accept the order: {}", io_reason(&error)))
     }
 
     fn is_running(&mut self) -> bool {

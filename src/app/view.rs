@@ -44,8 +44,10 @@ impl Show {
 pub(crate) fn needs_terminal_for_agent(screen: Screen, show: Show) -> Result<(), UserError> {
     match (screen, show) {
         (Screen::Users, Show::As(Output::Lines)) => needs_terminal("--interactive"),
-        (Screen::Users, _) => Err(UserError::usage("interactive mode shares the terminal with nothing but lines")
-            .hint("leave out `--tui` and `--output json`, or `-i` and `cli.default_mode`")),
+        (Screen::Users, _) => {
+            Err(UserError::usage("interactive mode cannot be combined with `--tui` or `--output json`")
+                .hint("remove `--tui` and `--output json`, or `-i` and `cli.default_mode`"))
+        }
         _ => Ok(()),
     }
 }
@@ -55,8 +57,8 @@ pub(crate) fn needs_terminal(what: &str) -> Result<(), UserError> {
     if io::stdin().is_terminal() && out::is_terminal() {
         return Ok(());
     }
-    Err(UserError::usage(format!("`{what}` needs a terminal for its keys and its screen"))
-        .hint("leave it out: lines are shown everywhere; `ralph tui` opens the run later, from any terminal"))
+    Err(UserError::usage(format!("`{what}` needs a terminal"))
+        .hint("the line view works without one; `ralph tui` opens the run later, in any terminal"))
 }
 
 /// How much of a run a view has shown.
@@ -226,7 +228,7 @@ fn guarded(show: impl FnOnce() -> io::Result<Seen>) -> Seen {
     let why = match catch_unwind(AssertUnwindSafe(show)) {
         Ok(Ok(seen)) => return seen,
         Ok(Err(error)) => io_reason(&error),
-        Err(_) => "it broke".to_owned(),
+        Err(_) => "internal error".to_owned(),
     };
     out::warn(format_args!("the full screen stopped: {why}"));
     Seen { left: Left::Closed, from: 0 }

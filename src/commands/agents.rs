@@ -78,7 +78,7 @@ fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<
             (None, State::Missing, _) => Verdict::Left("not installed".to_owned()),
             (None, State::Broken(reason), _) => Verdict::Left(reason.clone()),
             (None, State::Installed { .. } | State::NotExamined, Some(first)) => {
-                Verdict::Left(format!("`{first}` comes first"))
+                Verdict::Left(format!("`{first}` is picked first"))
             }
             (None, State::Installed { .. } | State::NotExamined, None) => {
                 taken = Some(&entry.definition.id);
@@ -97,7 +97,7 @@ impl Row<'_> {
             State::Installed { version: None } => "unknown".to_owned(),
             State::Broken(_) => "broken".to_owned(),
             State::Missing => "-".to_owned(),
-            State::NotExamined => "not examined".to_owned(),
+            State::NotExamined => "not checked".to_owned(),
         }
     }
 
@@ -113,8 +113,8 @@ impl Row<'_> {
         let definition = &self.entry.definition;
         let path = self.probe.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
         let auto = match &self.auto {
-            Verdict::Taken if self.probe.state == State::NotExamined => format!("taken; {NOT_EXAMINED}"),
-            Verdict::Taken => "taken".to_owned(),
+            Verdict::Taken if self.probe.state == State::NotExamined => format!("picked; {NOT_EXAMINED}"),
+            Verdict::Taken => "picked".to_owned(),
             Verdict::Left(reason) if self.probe.state == State::NotExamined => format!("no: {reason}; {NOT_EXAMINED}"),
             Verdict::Left(reason) => format!("no: {reason}"),
         };
@@ -135,7 +135,7 @@ impl Row<'_> {
             State::Installed { version } => ("installed", version.as_deref(), None),
             State::Missing => ("missing", None, None),
             State::Broken(reason) => ("broken", None, Some(reason.as_str())),
-            State::NotExamined => ("not examined", None, Some(NOT_EXAMINED)),
+            State::NotExamined => ("not checked", None, Some(NOT_EXAMINED)),
         };
         let (taken, reason) = match &self.auto {
             Verdict::Taken => (true, None),
@@ -164,7 +164,7 @@ fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
     if lines.iter().any(|cells| cells[5].contains(NOT_EXAMINED)) {
         legend = format!("{legend}{NOT_EXAMINED}\n");
         for cells in &mut lines {
-            cells[5] = cells[5].replace(NOT_EXAMINED, "not examined");
+            cells[5] = cells[5].replace(NOT_EXAMINED, "not checked");
         }
     }
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
@@ -187,8 +187,8 @@ fn used(file: &FileLayer, workspace: &Path) -> String {
 
 /// What the short words of the table mean.
 const LEGEND: &str = "
-SESSIONS: what it can do with its sessions: resume (go on with one), fork (go on with a copy), given (take an id for a new one)
-AUTH: whether a login was seen; unknown: none was, but it can also be in a keyring
+SESSIONS: resume (continue a session), fork (continue a copy of one), given (ralph chooses the id of a new one)
+AUTH: seen (a login variable or file exists), unknown (none found; it may be in a keyring)
 ";
 
 fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> Result<String, UserError> {

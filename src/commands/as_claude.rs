@@ -132,7 +132,7 @@ fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<bool, User
     })
 }
 
-/// An agent that has no argument for a wish goes without it: Claude's callers pass flags that others do not have.
+/// An agent that does not support a wish goes without it: Claude's callers pass flags that others do not have.
 fn with_what_it_takes(mut agent: Agent) -> Agent {
     let arguments = &agent.definition.arguments;
     if arguments.model.is_empty() {
@@ -156,12 +156,12 @@ fn prompt(arguments: &Arguments, out: &mut Voice) -> Result<String, UserError> {
             let mut bytes = Vec::new();
             std::io::stdin()
                 .read_to_end(&mut bytes)
-                .map_err(|error| UserError::usage(format!("cannot read the prompt from standard input: {error}")))?;
+                .map_err(|error| UserError::usage(format!("cannot read the prompt from stdin: {error}")))?;
             String::from_utf8_lossy(&bytes).into_owned()
         }
     };
     if words.trim().is_empty() {
-        return Err(UserError::usage("no prompt was given").hint("give it with `-p PROMPT`, or on standard input"));
+        return Err(UserError::usage("no prompt").hint("use `-p PROMPT`, or pass it on stdin"));
     }
     if let Some(more) = &arguments.append_system_prompt {
         words = format!("{more}\n\n{words}");
@@ -178,7 +178,7 @@ async fn speak(
     out: &mut Voice,
 ) -> Result<bool, UserError> {
     if matches!(selected, Selected::Command(_)) {
-        return Err(UserError::usage("`transcript: {command: …}` cannot be used by `as-claude`"));
+        return Err(UserError::usage("`transcript: {command: …}` does not work with `as-claude`"));
     }
     let context = Context { prompts: vec![prompt.to_owned()], ..Context::default() };
     let mut stream = OutputStream::new(selected, &context, &Redactor::of_process());
@@ -407,7 +407,7 @@ impl Voice {
     /// The control protocol of Claude's own client: its greeting is answered, its first message is the prompt.
     fn first_message(&mut self) -> Result<String, UserError> {
         for line in std::io::stdin().lines() {
-            let line = line.map_err(|error| UserError::usage(format!("cannot read standard input: {error}")))?;
+            let line = line.map_err(|error| UserError::usage(format!("cannot read stdin: {error}")))?;
             let Ok(value) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
             match value["type"].as_str() {
                 Some("control_request") => {
@@ -426,7 +426,7 @@ impl Voice {
                 _ => {}
             }
         }
-        Err(UserError::usage("standard input ended before a message came"))
+        Err(UserError::usage("stdin ended before a message was read"))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::UserError;
 pub(crate) fn run(args: &Clean) -> Result<u8, UserError> {
     if args.older_than.is_none() && args.keep.is_none() && args.max_size.is_none() {
         return Err(UserError::usage("say which runs to remove: `--older-than`, `--keep` or `--max-size`")
-            .hint("with `--dry-run` they are only shown"));
+            .hint("`--dry-run` shows them and removes nothing"));
     }
     let here = Here::find()?;
     let rule = Rule { older_than: args.older_than, keep: args.keep, max_size: args.max_size, resumable: args.all };

@@ -92,6 +92,6 @@ fn unknown(key: &str) -> UserError {
         .or_else(|| known.iter().copied().find(|path| path.rsplit('.').next() == Some(key)));
     match meant {
         Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-        None => error.hint("see all keys: `ralph config`"),
+        None => error.hint("`ralph config` shows all keys"),
     }
 }

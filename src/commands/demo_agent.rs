@@ -51,7 +51,7 @@ pub(crate) fn run() -> Result<u8, UserError> {
         Ok(None) => Ok(0),
         Ok(Some(number)) => process::die_by(number),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        Err(error) => Err(UserError::failed(format!("the demo cannot go on: {error}"))),
+        Err(error) => Err(UserError::failed(format!("the demo agent failed: {error}"))),
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn report(planned: &Planned, output: Output) -> Result<String, UserEr
         return Ok(format!("{whole:#}\n"));
     }
     let program_said = match agent.plugin {
-        Some(_) if !examined => "not examined".to_owned(),
+        Some(_) if !examined => "not checked".to_owned(),
         _ => program.display().to_string(),
     };
     let facts = [
@@ -65,7 +65,7 @@ pub(crate) fn report(planned: &Planned, output: Output) -> Result<String, UserEr
             ),
         ),
     ];
-    let mut text = "nothing is started; this is what would be run:\n\n".to_owned();
+    let mut text = "dry run: nothing is started. This would run:\n\n".to_owned();
     for (name, value) in facts {
         let _ = writeln!(text, "{name:<10} {value}");
     }

@@ -60,7 +60,8 @@ fn differences(run: &RunDirectory) -> Differences {
 /// Sends the spans of a run to a collector.
 fn send(run: &RunDirectory, form: Form, url: &str) -> Result<u8, UserError> {
     if form != Form::Otlp {
-        return Err(UserError::usage("`--endpoint` takes spans").hint("add `--to otlp`, or write a file with `--file`"));
+        return Err(UserError::usage("`--endpoint` works only with `--to otlp`")
+            .hint("add `--to otlp`, or write a file with `--file`"));
     }
     process::protect(process::own_program());
     let mut spans = Vec::new();
@@ -68,7 +69,7 @@ fn send(run: &RunDirectory, form: Form, url: &str) -> Result<u8, UserError> {
     shown(records(run, &mut view)?.and_then(|()| view.finish()))?;
     runtime()?.block_on(post(collector(url), spans.into())).map(|()| 0).map_err(|why| {
         UserError::failed(format!("the spans were not sent: {why}"))
-            .hint("is a collector with OTLP over HTTP listening there?")
+            .hint("check that an OTLP/HTTP collector is listening there")
     })
 }
 

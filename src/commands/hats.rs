@@ -111,7 +111,7 @@ fn problems(hats: &Hats, rule: &Rule) -> Vec<String> {
         }
     }
     let unreached = hats.hats.iter().filter(|hat| !reached.contains(hat.id.as_str()));
-    problems.extend(unreached.map(|hat| format!("nothing calls the hat `{}`", hat.id)));
+    problems.extend(unreached.map(|hat| format!("hat `{}` is never triggered: no hat publishes its events", hat.id)));
     for hat in &hats.hats {
         let unheard =
             hat.publishes.iter().filter(|topic| heard(hats, topic).is_empty() && !rule.is_completion_event(topic));
@@ -119,7 +119,7 @@ fn problems(hats: &Hats, rule: &Rule) -> Vec<String> {
         if let Some(topic) = &hat.default_publishes
             && !hat.publishes.iter().any(|known| fits(known, topic))
         {
-            problems.push(format!("`{}` publishes `{topic}` by default, which is not among its topics", hat.id));
+            problems.push(format!("`{}` publishes `{topic}` by default, which is not in its `publishes`", hat.id));
         }
     }
     problems.extend(closed_circles(hats));
@@ -147,7 +147,7 @@ fn closed_circles(hats: &Hats) -> Vec<String> {
                 let circle = ids.iter().copied().collect::<Vec<_>>().join(", ");
                 if told.insert(circle.clone()) {
                     problems.push(format!(
-                        "{circle} call each other without a way out; only completion or a limit ends it"
+                        "{circle} trigger each other forever; only completion or a limit ends that. Set `max_activations`"
                     ));
                 }
                 break;

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Help) -> Result<u8, UserError> {
     for name in &args.command {
         let known: Vec<String> = found.get_subcommands().map(|one| one.get_name().to_owned()).collect();
         let unknown = || {
-            let error = UserError::usage(format!("there is no command `{name}`"));
+            let error = UserError::usage(format!("unknown command `{name}`"));
             match nearest(name, known.iter().map(String::as_str)) {
                 Some(close) => error.hint(format!("did you mean `{close}`? `ralph help --all` lists every command")),
                 None => error.hint("`ralph help --all` lists every command"),

@@ -70,7 +70,7 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
     let settings = choose::settle(Layer::default(), &FileLayer::default(), workspace)?;
     let Setting { value, origin } = &settings.agent;
     if value != "auto" {
-        return Ok((value.clone(), remark, format!("the agent is `{value}`, asked for by {origin}")));
+        return Ok((value.clone(), remark, format!("agent `{value}` (from {origin})")));
     }
     process::protect(process::own_program());
     match choose::choose(&settings, &FileLayer::default(), workspace, Purpose::Look) {
@@ -92,13 +92,13 @@ fn taken_over(workspace: &Path) -> Result<(String, String, String, Layer), UserE
     let catalog = choose::catalog(workspace, &FileLayer::default())?;
     let mut taken = plugin::settings::layer(&Layer::default().settle(), &catalog, workspace)?;
     let Some(Setting { value: agent, origin }) = taken.agent.take() else {
-        return Err(UserError::usage("no configuration of another loop names an agent here").hint(
+        return Err(UserError::usage("no configuration of another loop found").hint(
             "looked for `PLATFORM_DRIVER` in `.ralphrc`, `AGENT` in `config` and `claude_command` in `.ralphex/config`",
         ));
     };
     // What the contract itself sets need not be written.
     taken.keep_from_files();
-    let why = format!("asked for by {origin}");
+    let why = format!("from {origin}");
     let told = format!("agent `{agent}`, {why}");
     Ok((agent, why, told, taken))
 }

@@ -58,16 +58,15 @@ struct Wanted {
     now: u32,
 }
 
+fn known_tag(name: &str) -> Result<Tag, UserError> {
+    let tag = Tag::ALL.into_iter().find(|tag| tag.name().eq_ignore_ascii_case(name));
+    let names = Tag::ALL.map(Tag::name).join(", ");
+    tag.ok_or_else(|| UserError::usage(format!("unknown tag `{name}`")).hint(format!("one of {names}")))
+}
+
 impl Wanted {
     fn new(args: &Logs) -> Result<Self, UserError> {
-        let tag = match &args.tag {
-            None => None,
-            Some(name) => {
-                let tag = Tag::ALL.into_iter().find(|tag| tag.name().eq_ignore_ascii_case(name));
-                let names = Tag::ALL.map(Tag::name).join(", ");
-                Some(tag.ok_or_else(|| UserError::usage(format!("no tag `{name}`")).hint(format!("one of {names}")))?)
-            }
-        };
+        let tag = args.tag.as_deref().map(known_tag).transpose()?;
         Ok(Self { iteration: args.iteration, tag, tool: args.tool.clone(), calls: Vec::new(), now: 0 })
     }
 

@@ -14,7 +14,7 @@ pub(crate) fn run(args: &Man) -> Result<u8, UserError> {
         let mut page = Vec::new();
         clap_mangen::Man::new(Cli::command())
             .render(&mut page)
-            .map_err(|error| UserError::failed(format!("cannot make the page: {}", io_reason(&error))))?;
+            .map_err(|error| UserError::failed(format!("cannot write the page: {}", io_reason(&error))))?;
         // The reader may be gone.
         let _ = out::stdout().write_all(&page);
         return Ok(0);

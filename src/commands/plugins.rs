@@ -36,7 +36,7 @@ impl Plugin {
     fn state(&self) -> &'static str {
         match &self.problem {
             None => "installed",
-            Some(problem) if problem == NOT_EXAMINED => "not examined",
+            Some(problem) if problem == NOT_EXAMINED => "not checked",
             Some(_) => "broken",
         }
     }
@@ -45,7 +45,7 @@ impl Plugin {
     pub(super) fn cells(&self) -> [String; 7] {
         let dash = || "-".to_owned();
         let state = self.problem.as_ref().map_or_else(String::new, |problem| format!("; {problem}"));
-        let state = format!("only when it is named{state}");
+        let state = format!("only by name{state}");
         let path = self.path.display().to_string();
         [self.name.clone(), dash(), self.contract.word().to_owned(), dash(), dash(), format!("no: {state}"), path]
     }
@@ -55,7 +55,7 @@ impl Plugin {
         json!({
             "id": self.name, "source": self.path, "contract": contract, "path": self.path,
             "state": self.state(), "problem": self.problem,
-            "auto": {"taken": false, "reason": "only when it is named"},
+            "auto": {"taken": false, "reason": "only by name"},
         })
     }
 }
@@ -168,7 +168,7 @@ pub(super) fn new(args: &New, workspace: &Path) -> Result<String, UserError> {
     };
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
     if name.is_empty() || !name.chars().all(plain) {
-        return Err(UserError::usage(format!("`{name}` is no name: use small letters, digits, `-` and `_`")));
+        return Err(UserError::usage(format!("invalid name `{name}`: use lower-case letters, digits, `-` and `_`")));
     }
     let (directory, skeleton) = match contract {
         Contract::Driver => (".ralph/drivers", DRIVER),
@@ -182,11 +182,11 @@ pub(super) fn new(args: &New, workspace: &Path) -> Result<String, UserError> {
     };
     write().map_err(|error| {
         UserError::usage(format!("cannot write `{}`: {}", path.display(), io_reason(&error)))
-            .hint("an existing file is never written over")
+            .hint("existing files are not overwritten")
     })?;
     let word = contract.word();
     Ok(format!(
-        "wrote `{}`\nfill it in, then test it: `ralph agents check {name}`\nand run it: `ralph run --agent {word}:{name}`\n",
+        "wrote `{}`\nedit it, then test it: `ralph agents check {name}`\nand run it: `ralph run --agent {word}:{name}`\n",
         path.display()
     ))
 }
@@ -213,8 +213,8 @@ pub(super) fn check(args: &Check, settings: &Settings, workspace: &Path) -> Resu
     }
     let bad = points.iter().filter(|point| point.grade == Grade::Bad).count();
     let _ = match bad {
-        0 => writeln!(report, "it keeps its contract"),
-        bad => writeln!(report, "{bad} of {} points are against its contract", points.len()),
+        0 => writeln!(report, "all points pass"),
+        bad => writeln!(report, "{bad} of {} points fail", points.len()),
     };
     Ok((report, if bad == 0 { exit_code::COMPLETE } else { exit_code::AGENT }))
 }
@@ -236,7 +236,7 @@ fn locate(name: &str, workspace: &Path) -> Result<(Option<Contract>, PathBuf), U
             return Ok((Some(contract), path));
         }
     }
-    Err(UserError::usage(format!("there is no driver and no agent script `{name}`"))
-        .hint("see what there is: `ralph agents`")
+    Err(UserError::usage(format!("no driver or agent script `{name}`"))
+        .hint("`ralph agents` lists them")
         .hint(format!("write one: `ralph agents new --driver {name}` or `--script {name}`")))
 }

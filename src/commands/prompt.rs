@@ -13,7 +13,7 @@ pub(crate) fn run(args: &Prompt) -> Result<u8, UserError> {
     let mode = show.mode.as_deref();
     if let Some(name) = mode.filter(|name| !Mode::names().contains(name)) {
         return Err(
-            UserError::usage(format!("there is no mode `{name}`")).hint(format!("known: {}", Mode::names().join(", ")))
+            UserError::usage(format!("unknown mode `{name}`")).hint(format!("known: {}", Mode::names().join(", ")))
         );
     }
     let goal =

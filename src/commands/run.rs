@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     needs_terminal_for_agent(plan.screen, show)?;
     if let Some(path) = settings.plan_file.value.as_ref().filter(|path| !plan.workspace.join(path).is_file()) {
         return Err(UserError::usage(format!(
-            "there is no plan file `{}` (from {})",
+            "no plan file `{}` (from {})",
             path.display(),
             settings.plan_file.origin
         ))

@@ -45,13 +45,13 @@ pub(crate) fn emit(args: &cli::Emit) -> Result<u8, UserError> {
     let payload = match (&args.json, args.payload.as_slice()) {
         (Some(json), _) => {
             serde_json::from_str::<serde_json::Value>(json)
-                .map_err(|error| UserError::usage(format!("the payload is no JSON: {error}")))?;
+                .map_err(|error| UserError::usage(format!("the payload is not JSON: {error}")))?;
             json.clone()
         }
         (None, [only]) if only == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|error| {
-                UserError::usage(format!("cannot read the payload from standard input: {}", io_reason(&error)))
+                UserError::usage(format!("cannot read the payload from stdin: {}", io_reason(&error)))
             })?;
             text.trim_end().to_owned()
         }
@@ -59,7 +59,7 @@ pub(crate) fn emit(args: &cli::Emit) -> Result<u8, UserError> {
     };
     if args.topic.trim().is_empty() || args.topic.contains(['*', '\n', '"', '<']) {
         return Err(
-            UserError::usage(format!("`{}` is no topic", args.topic)).hint("a topic is a word such as `build.done`")
+            UserError::usage(format!("`{}` is not a topic", args.topic)).hint("a topic is a word such as `build.done`")
         );
     }
     let order = Order::Emit { event: Topic { topic: args.topic.clone(), payload } };
@@ -72,9 +72,9 @@ fn give(order: &Order) -> Result<u8, UserError> {
     send(&socket, order).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => UserError::usage(error.to_string()),
         std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
-            UserError::usage(format!("run {run} is not running any more"))
+            UserError::usage(format!("run {run} is no longer active"))
         }
-        _ => UserError::failed(format!("run {run} did not take the order: {}", io_reason(&error))),
+        _ => UserError::failed(format!("run {run} did not accept the order: {}", io_reason(&error))),
     })?;
     // The reader may be gone.
     let _ = out::print(&format!("run {run}: {}\n", order.effect()));

@@ -37,8 +37,7 @@ pub(crate) fn run(args: &Translate) -> Result<u8, UserError> {
         // Whoever read the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => {
-            let input =
-                args.input.as_ref().map_or_else(|| "standard input".to_owned(), |path| format!("`{}`", path.display()));
+            let input = args.input.as_ref().map_or_else(|| "stdin".to_owned(), |path| format!("`{}`", path.display()));
             Err(UserError::failed(format!("cannot translate {input}: {}", io_reason(&error))))
         }
     }

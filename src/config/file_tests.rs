@@ -91,8 +91,8 @@ fn mistakes_point_at_their_place() {
 
 #[test]
 fn the_examples_in_the_documents_are_read_without_a_warning() {
-    let agents = include_str!("../../docs/agents.md").split("```yaml\n").nth(1).unwrap();
-    let configuration = include_str!("../../docs/configuration.md").split("```yaml\n").nth(1).unwrap();
+    let agents = include_str!("../../docs/guide/agents.md").split("```yaml\n").nth(1).unwrap();
+    let configuration = include_str!("../../docs/reference/configuration.md").split("```yaml\n").nth(1).unwrap();
     for example in [agents, configuration] {
         let file = read(example.split("```").next().unwrap()).unwrap();
         assert_eq!(file.warnings, Vec::<String>::new());

@@ -369,7 +369,7 @@ fn topics(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Vec<Strin
         let stars = topic.matches('*').count();
         let wrong = topic.trim().is_empty() || stars > 1 || stars == 1 && topic != "*" && !topic.ends_with(".*");
         if wrong {
-            let message = format!("`{key}`: `{topic}` is no topic; write `a.b`, `a.*` or `*`");
+            let message = format!("`{key}`: `{topic}` is not a topic; use `a.b`, `a.*` or `*`");
             return Err(reading.wrong(node, &message));
         }
     }

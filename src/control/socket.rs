@@ -236,7 +236,7 @@ fn serve(stream: &UnixStream, peer: Peer, sender: &mpsc::Sender<Received>) -> Re
     }
     let (accepted, waits) = std::sync::mpsc::sync_channel(1);
     sender.try_send(Received { order, accepted }).map_err(|_| "the run takes no more orders now".to_owned())?;
-    waits.recv_timeout(ACCEPTS_WITHIN).map_err(|_| "the run did not take the order".to_owned())
+    waits.recv_timeout(ACCEPTS_WITHIN).map_err(|_| "the run did not accept the order".to_owned())
 }
 
 fn read(stream: &UnixStream) -> io::Result<Order> {
@@ -326,7 +326,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         let error = sender.join().unwrap().unwrap_err();
-        assert_eq!(error.to_string(), "the run did not take the order");
+        assert_eq!(error.to_string(), "the run did not accept the order");
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub struct RunDirectory {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unresolved {
-    #[error("there are no runs here")]
+    #[error("no runs here")]
     NoRuns,
     #[error("no run has this id")]
     Unknown,

@@ -241,7 +241,11 @@ async fn commands(driver: &mut Driver, what: &str, scratch: &Scratch, points: &m
     driver.set("CLAUDE_USE_CONTINUE", "false").await?;
     let off = words(&driver.build(&prompt, "", "ses-1", &work).await?.invocation);
     driver.set("CLAUDE_USE_CONTINUE", "true").await?;
-    points.better(off == plain, "`CLAUDE_USE_CONTINUE=false` starts afresh", "`CLAUDE_USE_CONTINUE` is not looked at");
+    points.better(
+        off == plain,
+        "`CLAUDE_USE_CONTINUE=false` starts a fresh session",
+        "`CLAUDE_USE_CONTINUE` is ignored",
+    );
     let missing = driver.build(&work.join("no-such-file"), "", "", &work).await.is_err();
     points.better(missing, "a missing prompt file is a failure", "a missing prompt file is not noticed");
     let captured = process::capture(new.invocation, PATIENCE, 64 * 1024).await;

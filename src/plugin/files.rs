@@ -11,7 +11,7 @@ use crate::user_file;
 pub(crate) fn find(contract: Contract, name: &str, workspace: &Path) -> Result<Option<PathBuf>, UserError> {
     let strange = contract == Contract::Driver && (name.contains('/') || name.contains(".."));
     if strange || name.is_empty() {
-        return Err(UserError::usage(format!("`{name}` is no name of a {}", contract.word()))
+        return Err(UserError::usage(format!("`{name}` is not a name of a {}", contract.word()))
             .hint("a name has no `/` and no `..`; a file is given by its path: `--agent ./path/to/file.sh`"));
     }
     let candidates = contract.directories().iter().map(|directory| Path::new(directory).join(format!("{name}.sh")));
@@ -101,8 +101,7 @@ pub(crate) fn no_such(contract: Contract, name: &str, workspace: &Path) -> UserE
     let word = contract.word();
     let names: Vec<String> = list(contract, workspace).into_iter().map(|(name, _)| name).collect();
     let places = contract.directories().iter().map(|directory| format!("`{directory}/{name}.sh`"));
-    let error =
-        UserError::usage(format!("there is no {word} `{name}`; looked for {}", places.collect::<Vec<_>>().join(", ")));
+    let error = UserError::usage(format!("no {word} `{name}`; looked for {}", places.collect::<Vec<_>>().join(", ")));
     match names.as_slice() {
         [] => error.hint(format!("write one: `ralph agents new --{word} {name}`")),
         names => error.hint(format!("there are: {}", names.join(", "))),
@@ -112,7 +111,7 @@ pub(crate) fn no_such(contract: Contract, name: &str, workspace: &Path) -> UserE
 /// Functions that a file must define and does not.
 pub(crate) fn lacking(contract: Contract, path: &Path, missing: &[&str]) -> UserError {
     UserError::agent(format!("{} `{}` lacks {}", contract.word(), path.display(), missing.join(", ")))
-        .hint(format!("see what the contract asks for: `ralph agents check {}`", path.display()))
+        .hint(format!("test it against the contract: `ralph agents check {}`", path.display()))
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub(crate) fn claude_for_driver(
     notices.insert(
         0,
         format!(
-            "there is no driver `claude-code` (from {origin}): the built-in `claude` runs with permission mode `{mode}` \
+            "no driver file `claude-code` (from {origin}): the built-in `claude` runs with permission mode `{mode}` \
              and may use {} (`--allowedTools`)",
             allowed.join(", ")
         ),
@@ -112,7 +112,7 @@ pub(crate) fn claude_for_driver(
         Err(StartError::NotFound { .. }) => return Err(agent::not_installed(&agent, &origin.to_string())),
         Err(error) => return Err(start_error(&error)),
     }
-    let why = format!("asked for by {origin}");
+    let why = format!("from {origin}");
     Ok(Some(Chosen { agent, source: Some(entry.source.clone()), why, notices, loaded: None }))
 }
 
@@ -182,8 +182,9 @@ pub(crate) fn prompt_of_mode(
         return Ok(None);
     }
     if mode == "build" && plan.is_err() {
-        return Err(UserError::usage(format!("there is no plan `{}`", home.join(PLAN).display()))
-            .hint("make one first: `ralph plan`"));
+        return Err(
+            UserError::usage(format!("no plan `{}`", home.join(PLAN).display())).hint("make one first: `ralph plan`")
+        );
     }
     Ok(Some(path))
 }
@@ -227,8 +228,11 @@ pub(crate) fn choose(
         agent.program = "bash".into();
     }
     let word = contract.word();
-    notices.insert(0, format!("agent `{name}` is the {word} `{}` (from {origin}); its code runs here", path.display()));
-    let why = format!("asked for by {origin}");
+    notices.insert(
+        0,
+        format!("agent `{name}`: {word} `{}` (from {origin}); its code runs on this machine", path.display()),
+    );
+    let why = format!("from {origin}");
     Ok(Chosen { agent, source: Some(Source::File(path)), why, notices, loaded })
 }
 

@@ -236,7 +236,11 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
     } else {
         finish(
             Outcome::Complete,
-            if report.verification == Verification::Passed { format!("{said}, and all checks passed") } else { said },
+            if report.verification == Verification::Passed {
+                format!("{said}, and all checks passed")
+            } else {
+                format!("{said}; not checked: no `verify` command")
+            },
         )
     };
     match verdict {

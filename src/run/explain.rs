@@ -31,8 +31,9 @@ pub(crate) fn start_error(error: &StartError) -> UserError {
         StartError::TooManyProcesses | StartError::TooManyFiles => {
             UserError::failed(message).hint("end some programs, or raise the limit with `ulimit`")
         }
-        StartError::TooLong { .. } => UserError::usage(message)
-            .hint("give the prompt on standard input: `prompt_mode: stdin` under `cli:` in `ralph.yml`"),
+        StartError::TooLong { .. } => {
+            UserError::usage(message).hint("pass the prompt on stdin: set `cli.prompt_mode: stdin` in `ralph.yml`")
+        }
         StartError::Other { program, source } => {
             UserError::agent(format!("cannot start `{}`: {}", program.display(), io_reason(source)))
         }

@@ -116,7 +116,7 @@ impl Board {
             Some(hat) => {
                 let known = hat.publishes.join(", ");
                 Some(format!(
-                    "the hat {} published `{}`, which is not among its topics ({known}).",
+                    "the hat {} published `{}`, which is not in its `publishes` ({known}).",
                     hat.id, event.topic
                 ))
             }

@@ -50,7 +50,7 @@ fn whoever_speaks_outside_the_list_hears_of_it() {
     let mut board = Board::default();
     let delivery = board.publish(&hats(), Some("builder"), &topic("task.start"));
     assert_eq!(delivery.heard_by, ["planner"]);
-    assert!(delivery.remark.unwrap().contains("not among its topics"));
+    assert!(delivery.remark.unwrap().contains("not in its `publishes`"));
     assert_eq!(board.publish(&hats(), Some("reviewer"), &topic("review.ok")).remark, None);
 }
 

@@ -42,7 +42,7 @@ impl Mode {
         let shipped = SHIPPED.iter().find(|(known, _)| *known == name);
         let (settings, template) = shipped.map(|(_, text)| split(text)).ok_or_else(|| {
             let known = Self::names().join(", ");
-            UserError::usage(format!("there is no mode `{name}`")).hint(format!("known: {known}"))
+            UserError::usage(format!("unknown mode `{name}`")).hint(format!("known: {known}"))
         })?;
         let name = name.to_owned();
         let path = workspace.join(".ralph/prompts").join(format!("{name}.md"));
@@ -177,6 +177,6 @@ mod tests {
         let mode = Mode::load("plan", directory.path()).unwrap();
         assert_eq!((mode.own_settings.as_str(), mode.template.as_str()), ("no_progress: 2", "Mine: {{goal}}\n"));
         assert!(mode.settings.contains("allowed_paths: [PLAN.md]"), "the limits of the mode stay");
-        assert!(Mode::load("dance", directory.path()).unwrap_err().message.contains("no mode `dance`"));
+        assert!(Mode::load("dance", directory.path()).unwrap_err().message.contains("unknown mode `dance`"));
     }
 }

@@ -72,7 +72,7 @@ fn read_file(path: &Path) -> Result<String, UserError> {
 
 fn checked(text: String, from: &str) -> Result<String, UserError> {
     if text.trim().is_empty() {
-        return Err(UserError::usage(format!("the prompt is empty ({from})")).hint("say what the agent shall do"));
+        return Err(UserError::usage(format!("the prompt is empty ({from})")).hint("write what the agent should do"));
     }
     if text.contains('\0') {
         return Err(UserError::usage(format!("the prompt has a NUL byte ({from})")).hint("remove it"));

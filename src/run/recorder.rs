@@ -238,6 +238,6 @@ impl Recorder {
 /// A run never continues unrecorded.
 pub(crate) fn unrecorded(error: &std::io::Error) -> UserError {
     UserError::failed(format!("cannot write the journal: {}", io_reason(error)))
-        .hint("the run was stopped because it cannot be recorded; `ralph path` prints where its records are")
-        .hint("free some disk space or fix the permissions, then start again")
+        .hint("the run was stopped, because its records cannot be written; `ralph path` prints where its records are")
+        .hint("free disk space or fix the permissions, then `ralph resume`")
 }

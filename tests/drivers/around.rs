@@ -8,7 +8,9 @@ use super::{DONE, with_codex, with_minimal};
 #[test]
 fn a_dry_run_shows_the_command_that_the_hooks_build() {
     let ran = with_codex(1).args(&["--dry-run"]).run().exits(0);
-    let ran = ran.shows("not examined: `ralph doctor --plugins` runs its checks").shows("the driver contract");
+    let ran = ran
+        .shows("not checked, because it would run code of this repository; `ralph doctor --plugins` checks it")
+        .shows("the driver contract");
     assert_eq!(ran.calls(), 0, "nothing is started");
     // Who has run it here may see what it builds, until it changes.
     let ran = with_codex(1).run().complete();
@@ -24,7 +26,7 @@ fn a_dry_run_shows_the_command_that_the_hooks_build() {
     let path = ran.test.workspace().join(".ralph/drivers/codex.sh");
     let changed = std::fs::read_to_string(&path).unwrap() + "\ntouch pwned\n";
     std::fs::write(&path, changed).unwrap();
-    assert!(dry(&ran).contains("not examined"));
+    assert!(dry(&ran).contains("not checked"));
     assert!(!ran.test.workspace().join("pwned").exists());
 }
 
@@ -71,7 +73,7 @@ fn the_configuration_of_its_loop_becomes_a_file_of_ralphs() {
     std::fs::remove_file(test.workspace().join(".ralphrc")).unwrap();
     let ran = test.tool().args(["run", "Do the work.", "-n", "1"]).output().unwrap();
     let shown = String::from_utf8(ran.stdout).unwrap();
-    assert!(shown.contains("agent `codex` is the driver"), "{shown}");
+    assert!(shown.contains("agent `codex`: driver"), "{shown}");
     let nothing = Test::new().tool().args(["init", "--from"]).output().unwrap();
     assert_eq!(nothing.status.code(), Some(2));
 }

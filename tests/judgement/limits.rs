@@ -48,7 +48,7 @@ fn a_limit_that_is_already_passed_refuses_to_resume() {
         let output = ran.test.tool().args(["resume", "-n", "9"]).args(limit).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(message) && said.contains("allow more"), "{said}");
+        assert!(said.contains(message) && said.contains("raise the limit"), "{said}");
     }
     assert_eq!(ran.recorded().len(), 2, "no iteration was started");
 }

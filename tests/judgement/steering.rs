@@ -79,7 +79,7 @@ fn a_status_block_means_something_to_drivers_only() {
 #[test]
 fn a_plan_that_is_not_there_vetoes() {
     let ran = Test::new().agent(says(DONE)).args(&["--plan-file", "PLNA.md"]).run().exits(2);
-    ran.complains("there is no plan file `PLNA.md`");
+    ran.complains("no plan file `PLNA.md`");
     let test = Test::new().file("PLAN.md", "- [ ] x\n").command("rm -f PLAN.md; echo LOOP_COMPLETE");
     test.args(&["--plan-file", "PLAN.md", "-n", "2"]).run().exits(5).shows("cannot be read");
 }

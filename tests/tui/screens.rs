@@ -199,7 +199,7 @@ fn a_tool_is_found_opened_and_closed() {
 /// A part of the documentation that is written from the program; `UPDATE_GENERATED=1` writes it.
 #[track_caller]
 fn documents(part: &str, table: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tui.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide/views.md");
     let text = std::fs::read_to_string(&path).unwrap();
     let (begin, end) = (format!("<!-- {part}: written by a test -->\n"), format!("<!-- /{part} -->"));
     let (before, rest) = text.split_once(&begin).unwrap();

@@ -38,7 +38,7 @@ fn the_driver_is_claude_code_when_nobody_names_one() {
     let test = edit(with_claude(&result(BLOCK)), ".ralph/.ralphrc", "PLATFORM_DRIVER=", "# PLATFORM_DRIVER=");
     let test = edit(test, ".ralph/.ralphrc", "ALLOWED_TOOLS=\"Write,Read,Edit,", "ALLOWED_TOOLS=\"Read,");
     let ran = test.repository().run().complete();
-    let ran = ran.shows("is the driver `.ralph/drivers/claude-code.sh` (from the driver contract)");
+    let ran = ran.shows("driver `.ralph/drivers/claude-code.sh` (from the driver contract)");
     assert_eq!(behind(&ran, "--allowedTools")[0], "Read");
 }
 
@@ -48,14 +48,14 @@ fn without_any_driver_the_built_in_claude_keeps_to_the_allowed_tools() {
         let body = format!("echo $CALLS > moved-$CALLS\ncat <<'END'\n{}\nEND", result(BLOCK));
         let test = Test::new().file(".ralphrc", rc).stands_for("claude", &body);
         let ran = test.run().complete().after_iterations(2);
-        let ran = ran.shows("there is no driver `claude-code`").shows("may use Read");
+        let ran = ran.shows("no driver file `claude-code`").shows("may use Read");
         assert_eq!(behind(&ran, "--allowedTools"), ["Read"], "{:?}", ran.argv(1));
         assert_eq!(behind(&ran, "--permission-mode"), ["default"]);
         let argv = ran.argv(1).join(" ");
         assert!(!argv.contains("skip-permissions") && !argv.contains("bypass"), "{argv}");
         let said = says(&ran.test, &["doctor"]);
-        assert!(said.contains("claude (Claude Code), which is asked for"), "{said}");
-        assert!(said.contains("there is no driver `claude-code`"), "{said}");
+        assert!(said.contains("claude (Claude Code), selected"), "{said}");
+        assert!(said.contains("no driver file `claude-code`"), "{said}");
         let shown = says(&ran.test, &["agents", "show", "driver:claude-code"]);
         assert!(shown.contains("--permission-mode default --allowedTools Read"), "{shown}");
     }
@@ -68,7 +68,7 @@ fn the_environment_can_name_the_driver() {
         let template = "PLATFORM_DRIVER=\"${PLATFORM_DRIVER:-claude-code}\"";
         let test = edit(world("000-bmalph"), ".ralph/.ralphrc", template, rc).stands_for("codex", body);
         let ran = test.env("PLATFORM_DRIVER", "codex").args(&["-n", "1"]).run();
-        ran.shows("is the driver `.ralph/drivers/codex.sh`");
+        ran.shows("driver `.ralph/drivers/codex.sh`");
     }
 }
 
@@ -181,10 +181,10 @@ fn the_doctor_examines_what_a_run_would_use() {
     let trace = test.workspace().join("ran");
     let test = edit(test, ".ralph/drivers/claude-code.sh", "driver_name() {", "touch ran\ndriver_name() {");
     let said = says(&test, &["doctor"]);
-    assert!(said.contains("claude-code (driver `.ralph/drivers/claude-code.sh`), which is asked for"), "{said}");
+    assert!(said.contains("claude-code (driver `.ralph/drivers/claude-code.sh`), selected"), "{said}");
     assert!(said.contains("its text has all required functions"), "{said}");
-    assert!(said.contains("note   version   `claude` is 2.0.70; it needs version 2.0.76 or later"), "{said}");
-    assert!(said.contains("not examined: `ralph doctor --plugins`"), "{said}");
+    assert!(said.contains("note   version   `claude` is 2.0.70; the driver needs 2.0.76 or newer"), "{said}");
+    assert!(said.contains("`ralph doctor --plugins` checks it"), "{said}");
     assert!(said.contains("this is a bmalph project"), "{said}");
     assert!(!trace.exists(), "looking runs nothing");
     assert!(says(&test, &["agents"]).contains("a run here uses `driver:claude-code` (from .ralph/.ralphrc:4)"));
@@ -211,16 +211,16 @@ fn looking_starts_no_program_that_a_driver_names_by_its_path() {
     let test = edit(test, ".ralph/drivers/claude-code.sh", "driver_cli_binary() { echo \"claude\"; }", &named);
     std::fs::remove_file(test.bin().join("claude")).unwrap();
     let said = says(&test, &["doctor"]);
-    assert!(said.contains("elsewhere/claude` is `") && said.contains("it needs version 2.0.76 or later"), "{said}");
+    assert!(said.contains("elsewhere/claude` is `") && said.contains("the driver needs 2.0.76 or newer"), "{said}");
     assert!(!test.bin().join("calls").exists(), "it was started: {said}");
 }
 
 #[test]
 fn a_new_configuration_keeps_the_driver() {
     let test = with_claude(&result(BLOCK));
-    assert!(says(&test, &["init"]).contains("the agent is `driver:claude-code`, asked for by .ralph/.ralphrc:4"));
+    assert!(says(&test, &["init"]).contains("agent `driver:claude-code` (from .ralph/.ralphrc:4)"));
     let ran = test.run().complete();
-    ran.shows("is the driver `.ralph/drivers/claude-code.sh`");
+    ran.shows("driver `.ralph/drivers/claude-code.sh`");
 }
 
 #[test]

@@ -83,8 +83,8 @@ pub(super) fn look(
             continue;
         }
         let (kind, why) = match (is_chosen, wanted) {
-            (true, "auto") => (Kind::Chosen, ", which `auto` takes"),
-            (true, _) => (Kind::Chosen, ", which is asked for"),
+            (true, "auto") => (Kind::Chosen, ", picked by `auto`"),
+            (true, _) => (Kind::Chosen, ", selected"),
             (false, _) => (Kind::Other, ""),
         };
         let flags = shown.iter().find(|(of, _)| of == id).map(|(_, flags)| flags);
@@ -102,8 +102,8 @@ pub(super) fn look(
     } else if is_command(wanted) {
         found.parts.insert(0, command(wanted, settings, file, workspace));
     } else if chosen.is_none() {
-        let check = Check::wrong("program", "no agent was found")
-            .advice("`ralph agents` shows what can be installed; `--agent demo` needs nothing");
+        let check = Check::wrong("program", "no agent found")
+            .advice("`ralph agents` lists the agents ralph knows; `--agent demo` needs no installation");
         found.parts.insert(
             0,
             Part { name: "auto".to_owned(), title: "auto".to_owned(), kind: Kind::Chosen, checks: vec![check] },
@@ -134,11 +134,11 @@ fn checks(entry: &Entry, probe: &Probe, flags: Option<&Flags>) -> Vec<Check> {
     let definition = &entry.definition;
     let mut checks = Vec::new();
     if let Source::File(path) = &entry.source {
-        checks.push(Check::note("defined", format!("by `{}`", path.display())));
+        checks.push(Check::note("defined", format!("in `{}`", path.display())));
     }
     checks.push(match (&probe.state, &probe.path) {
         (State::Missing, _) => {
-            let install = definition.install.line.as_deref().unwrap_or("see its own pages");
+            let install = definition.install.line.as_deref().unwrap_or("see its documentation");
             Check::wrong("program", format!("`{}` was not found", definition.commands.join("`, `")))
                 .advice(format!("install it: {install}"))
         }
@@ -168,12 +168,12 @@ fn checks(entry: &Entry, probe: &Probe, flags: Option<&Flags>) -> Vec<Check> {
 
 fn version_check(definition: &Definition, version: Option<&str>) -> Check {
     let known = &definition.version;
-    let Some(version) = version else { return Check::note("version", "it says none that can be read") };
+    let Some(version) = version else { return Check::note("version", "unknown: it prints none that ralph can read") };
     let tested = known.tested.as_deref().unwrap_or_default();
     match known.knows(version) {
         Known::TooOld => {
             let minimum = known.minimum.as_deref().unwrap_or_default();
-            Check::wrong("version", format!("{version} is older than {minimum}, the oldest that works")).advice(
+            Check::wrong("version", format!("{version} is too old; ralph needs {minimum} or newer")).advice(
                 definition
                     .install
                     .line
@@ -182,7 +182,7 @@ fn version_check(definition: &Definition, version: Option<&str>) -> Check {
             )
         }
         Known::Tested => Check::fine("version", format!("{version}, tested up to {tested}")),
-        Known::Newer => Check::note("version", format!("{version} is newer than {tested}, the newest that was tested")),
+        Known::Newer => Check::note("version", format!("{version} is newer than {tested}, the newest version tested")),
         Known::Unknown => Check::fine("version", version),
     }
 }
@@ -191,12 +191,14 @@ fn flags_check(definition: &Definition, flags: &Flags) -> Option<Check> {
     let call = || [&definition.commands[..1], &definition.help.args].concat().join(" ");
     match flags {
         Flags::None => None,
-        Flags::All(count) => Some(Check::fine("flags", format!("all {count} that ralph passes are in `{}`", call()))),
-        Flags::NoHelp(reason) => Some(Check::note("flags", format!("not looked at: {reason}"))),
+        Flags::All(count) => {
+            Some(Check::fine("flags", format!("all {count} flags that ralph passes are in `{}`", call())))
+        }
+        Flags::NoHelp(reason) => Some(Check::note("flags", format!("not checked: {reason}"))),
         Flags::Missing(missing) => {
             let id = &definition.id;
             Some(Check::wrong("flags", format!("`{}` does not show `{}`", call(), missing.join("`, `"))).advice(
-                format!("an update may have renamed them: say the right ones with `adapters.{id}.args` in `ralph.yml`"),
+                format!("an update may have renamed them; set the new ones in `adapters.{id}.args` in `ralph.yml`"),
             ))
         }
     }
@@ -208,7 +210,7 @@ fn login_check(definition: &Definition) -> Check {
         Auth::NotNeeded => Check::fine("login", "not needed"),
         Auth::Unknown => {
             let advice = definition.auth.login.clone().unwrap_or_else(|| "log in".to_owned());
-            Check::note("login", "not seen; it may be in a keyring").advice(advice)
+            Check::note("login", "none found; it may be in a keyring").advice(advice)
         }
     }
 }
@@ -229,7 +231,7 @@ fn command(name: &str, settings: &Settings, file: &FileLayer, workspace: &Path) 
     let origin = &settings.command.origin;
     Part {
         name: name.to_owned(),
-        title: format!("{name} (command from {origin}), which is asked for"),
+        title: format!("{name} (command from {origin}), selected"),
         kind: Kind::Chosen,
         checks: vec![check],
     }

@@ -79,13 +79,15 @@ fn git(workspace: &Path) -> Result<Check, UserError> {
     let version = match runtime()?.block_on(git::version()) {
         Ok(version) => version,
         Err(error) => {
-            return Ok(Check::note("git", error.to_string()).advice("agents use it to see and undo their work"));
+            return Ok(
+                Check::note("git", error.to_string()).advice("install git; agents use it to see and undo their work")
+            );
         }
     };
     Ok(match git::Repository::around(workspace) {
         Some(repository) => Check::fine("git", format!("{version}, repository `{}`", repository.top.display())),
-        None => Check::note("git", format!("{version}; this directory is in no repository"))
-            .advice("`git init`, so that an agent's work can be seen and undone"),
+        None => Check::note("git", format!("{version}; this directory is not in a repository"))
+            .advice("run `git init`, so that you can see and undo the agent's work"),
     })
 }
 
@@ -111,7 +113,7 @@ fn terminal() -> Check {
     }
     let term = std::env::var("TERM").unwrap_or_default();
     match (term.as_str(), crate::terminal::size()) {
-        ("" | "dumb", _) => Check::note("terminal", "`TERM` says nothing: plain lines without colours"),
+        ("" | "dumb", _) => Check::note("terminal", "`TERM` is not set or `dumb`; plain lines without colours"),
         (_, size) => Check::fine("terminal", format!("{term}, {}", plural(size.columns, "column"))),
     }
 }
@@ -119,12 +121,12 @@ fn terminal() -> Check {
 fn disk(workspace: &Path) -> Check {
     let free = match rustix::fs::statvfs(workspace) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
-        Err(error) => return Check::note("disk", format!("cannot be asked: {}", io_reason(&error.into()))),
+        Err(error) => return Check::note("disk", format!("unknown: {}", io_reason(&error.into()))),
     };
-    let said = format!("{} MiB are free", free / (1024 * 1024));
+    let said = format!("{} MiB free", free / (1024 * 1024));
     match free {
-        ..TOO_LITTLE => Check::wrong("disk", said).advice("make room: ralph writes down everything that happens"),
-        TOO_LITTLE..LITTLE => Check::note("disk", said).advice("make room: ralph writes down everything that happens"),
+        ..TOO_LITTLE => Check::wrong("disk", said).advice("free disk space; ralph records every event"),
+        TOO_LITTLE..LITTLE => Check::note("disk", said).advice("free disk space; ralph records every event"),
         _ => Check::fine("disk", said),
     }
 }
@@ -169,18 +171,18 @@ fn runs() -> Vec<Check> {
     let ended = runs.iter().filter(|run| Summary::of(run).is_ok_and(|summary| summary.end.is_some())).count();
     let (all, unfinished) = (runs.len(), runs.len() - ended);
     let mut checks = vec![match unfinished {
-        0 => Check::fine("runs", format!("{all} here, all of them ended")),
+        0 => Check::fine("runs", format!("{all} here, all finished")),
         _ => Check::note(
             "runs",
-            format!("{unfinished} of {all} here never ended: ralph was killed, or the machine stopped"),
+            format!("{unfinished} of {all} here did not finish: ralph was killed, or the machine stopped"),
         )
-        .advice("go on with the newest: `ralph resume`"),
+        .advice("resume the newest: `ralph resume`"),
     }];
     let strays = process::strays(|run| !store.has_run(run));
     checks.extend(strays.into_iter().map(|found| {
         let process::Stray { pid, command } = found.stray;
-        Check::note("stray", format!("process {pid} of the dead run {} is still there: {command}", found.run))
-            .advice(format!("end it with `kill {pid}`"))
+        Check::note("stray", format!("process {pid} of the dead run {} is still running: {command}", found.run))
+            .advice(format!("stop it: `kill {pid}`"))
     }));
     checks
 }

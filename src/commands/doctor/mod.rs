@@ -147,13 +147,16 @@ fn page(parts: &[Part], missing: &[String], code: u8) -> String {
         text.push('\n');
     }
     if !missing.is_empty() {
-        let _ =
-            writeln!(text, "not installed: {}; `ralph agents show NAME` says how to install one\n", missing.join(", "));
+        let _ = writeln!(
+            text,
+            "not installed: {}; `ralph agents show NAME` shows how to install one\n",
+            missing.join(", ")
+        );
     }
     let verdict = match code {
         exit_code::COMPLETE => "a run would work here",
-        exit_code::AGENT => "a run would not work here: look at the agent that it would take",
-        _ => "a run would not work here: look at the machine",
+        exit_code::AGENT => "a run would not work here: fix the selected agent (see above)",
+        _ => "a run would not work here: fix the problems of this machine (see above)",
     };
     text + verdict + "\n"
 }

@@ -54,7 +54,7 @@ pub(super) fn parts(
         if !may_run {
             checks.push(Check::note("plug-in", NOT_EXAMINED));
         }
-        let (kind, why) = if is_chosen(&path) { (Kind::Chosen, ", which is asked for") } else { (Kind::Other, "") };
+        let (kind, why) = if is_chosen(&path) { (Kind::Chosen, ", selected") } else { (Kind::Other, "") };
         let title = format!("{name} ({} `{}`){why}", contract.word(), path.display());
         parts.push(Part { name: format!("{}:{name}", contract.word()), title, kind, checks });
     }
@@ -75,7 +75,7 @@ fn check(point: &Point, path: &Path) -> Check {
 /// name; any other, and a path that the text gives, only where the plug-in itself may run.
 fn version(known: &Examined, catalog: &Catalog, workspace: &Path, may_run: bool) -> Result<Option<Check>, UserError> {
     let (Some(cli), Some(minimum)) = (&known.cli, &known.minimum) else { return Ok(None) };
-    let wanted = format!("it needs version {minimum} or later (`driver_min_version`)");
+    let wanted = format!("the driver needs {minimum} or newer (`driver_min_version`)");
     let command = Path::new(cli).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let entry = catalog.entries().iter().find(|entry| entry.definition.commands.contains(&command));
     let mut definition = match entry {

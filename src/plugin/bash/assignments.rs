@@ -47,13 +47,13 @@ impl Assignments {
             }
             let before = |name: &str| read.last(name).map(|assignment| assignment.value.clone());
             let assigned = line.split_once('=').filter(|(name, _)| is_name(name.trim_start_matches("export ")));
-            let assigned = assigned.ok_or_else(|| "it is no `NAME=value`".to_owned());
+            let assigned = assigned.ok_or_else(|| "it is not `NAME=value`".to_owned());
             match assigned.and_then(|(name, word)| value(name, word, &before).map(|value| (name, value))) {
                 Ok((name, value)) => {
                     let name = name.trim_start_matches("export ").to_owned();
                     read.all.push(Assignment { name, value, line: number });
                 }
-                Err(problem) => read.warnings.push(format!("line {number} was passed over: {problem}")),
+                Err(problem) => read.warnings.push(format!("line {number} was skipped: {problem}")),
             }
         }
         read

@@ -136,7 +136,7 @@ impl Call {
             values.push(match given {
                 Given::Text(text) => Val::from(text.clone()),
                 Given::Json(text) => read::parse_single(text.as_bytes())
-                    .map_err(|error| Refused(format!("the value of `{name}` is no JSON: {error}")))?,
+                    .map_err(|error| Refused(format!("the value of `{name}` is not JSON: {error}")))?,
             });
         }
         let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());

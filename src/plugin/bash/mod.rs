@@ -312,7 +312,7 @@ impl Failed {
         let said = self.complaints.replace('\0', "");
         let said = said.trim();
         let said = &said[..said.floor_char_boundary(LONGEST_COMPLAINT)];
-        let said = if said.is_empty() { "it said nothing on standard error" } else { said };
+        let said = if said.is_empty() { "no output on stderr" } else { said };
         UserError::agent(format!("`{}`: {}: {said}", file.display(), self.what))
     }
 }

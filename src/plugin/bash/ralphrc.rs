@@ -123,8 +123,8 @@ mod tests {
             read("PROJECT_NAME=$(touch x)\nPROJECT_NAME=`touch x`\nfoo=1\nrm -rf /\nNOSUCH=1\nexport PROMPT_FILE=x");
         assert_eq!(values.all, []);
         assert_eq!(values.warnings.len(), 6);
-        assert_eq!(values.warnings[0], "line 1 was passed over: commands are not run here");
-        assert_eq!(values.warnings[4], "line 5 was passed over: unknown key `NOSUCH`");
+        assert_eq!(values.warnings[0], "line 1 was skipped: commands are not run here");
+        assert_eq!(values.warnings[4], "line 5 was skipped: unknown key `NOSUCH`");
     }
 
     #[test]

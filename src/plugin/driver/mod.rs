@@ -134,7 +134,7 @@ impl Driver {
                 if !prepared.succeeded() {
                     array = "CLAUDE_CMD_ARGS";
                     let message = refused(hook, &prepared).error(self.shell.file()).message;
-                    notices.push(format!("{message}; going on without live output"));
+                    notices.push(format!("{message}; continuing without live output"));
                 }
             }
         }

@@ -219,7 +219,7 @@ async fn every_fault_names_the_hook_the_file_and_what_it_said() {
     for (extra, expected) in [
         ("unset -f driver_name driver_valid_tools", &["lacks driver_name, driver_valid_tools"][..]),
         ("driver_cli_binary() { echo no cli >&2; return 2; }", &["`driver_cli_binary` gave exit status 2", "no cli"]),
-        ("driver_display_name() { return 1; }", &["`driver_display_name` gave exit status 1", "said nothing"]),
+        ("driver_display_name() { return 1; }", &["`driver_display_name` gave exit status 1", "no output on stderr"]),
         ("driver_name() { exit 3; }", &["`driver_name` gave exit status 3"]),
         (
             "driver_valid_tools() { echo oh >&2; exit 5; }",

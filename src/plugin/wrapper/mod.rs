@@ -25,8 +25,8 @@ pub(crate) fn choose(settings: &Settings, options: Options, workspace: &Path) ->
     let Some((argv, origin)) = command(settings, workspace)? else { return Ok(None) };
     let Some((program, args)) = argv.split_first() else { return Ok(None) };
     let agent = agent(program, args.to_vec(), settings, options);
-    let notice = format!("the agent is the command `{program}` (from {origin}), which speaks Claude");
-    let why = format!("asked for by {origin}");
+    let notice = format!("agent: `{program}` (from {origin}), a command that prints Claude's stream-json");
+    let why = format!("from {origin}");
     Ok(Some(Chosen { agent, source: None, why, notices: vec![notice], loaded: None }))
 }
 

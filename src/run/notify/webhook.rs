@@ -71,7 +71,7 @@ impl Target {
         }
         let line = String::from_utf8_lossy(&answer);
         let status = line.split_whitespace().nth(1).and_then(|status| status.parse().ok());
-        status.filter(|_| line.starts_with("HTTP/")).ok_or_else(|| std::io::Error::other("this is no answer in HTTP"))
+        status.filter(|_| line.starts_with("HTTP/")).ok_or_else(|| std::io::Error::other("the answer is not HTTP"))
     }
 }
 

@@ -316,14 +316,14 @@ impl ViewState {
 
     /// Asks something that only makes sense while the run is active.
     fn ask_the_run(&mut self, question: Question) {
-        if self.running { self.ask(question, "") } else { self.set_message("the run is not running") }
+        if self.running { self.ask(question, "") } else { self.set_message("the run is not active") }
     }
 
     fn ask_for_answer(&mut self) {
         match &self.index.run().end {
             Some(end) if end.outcome == Outcome::Human => self.ask(Question::Answer, ""),
-            Some(_) => self.set_message("the run has not asked anything"),
-            None => self.set_message("the run has not asked anything; `i` gives it a hint"),
+            Some(_) => self.set_message("the run has no open question"),
+            None => self.set_message("the run has no open question; `i` gives it a hint"),
         }
     }
 
@@ -365,7 +365,7 @@ impl ViewState {
 
     fn order(&mut self, order: &Order) {
         if !self.running {
-            self.set_message("the run is not running");
+            self.set_message("the run is not active");
             return;
         }
         match self.actions.order(order) {
