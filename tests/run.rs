@@ -41,7 +41,7 @@ fn five_failures_in_a_row_end_it_with_1() {
 fn a_completion_without_a_check_says_that_it_was_not_checked() {
     Test::new().agent(says(DONE)).run().complete().shows("not checked: no `verify` command");
     let checked = Test::new().agent(says(DONE)).args(&["--verify", "true"]).run().complete();
-    checked.does_not_show("not checked").shows("and the checks passed");
+    checked.does_not_show("not checked").shows("and all checks passed");
 }
 
 #[test]

@@ -6,13 +6,10 @@ use crate::run::notify::channels::Channel;
 
 fn channels(settings: &Settings) -> Vec<Channel> {
     let text = |setting: &Setting<Option<OneLine>>| setting.value.as_ref().map(|line| line.0.trim().to_owned());
-    let webhooks: [(_, fn(String) -> Channel); 3] = [
-        (&settings.notify_webhook, Channel::Webhook),
-        (&settings.notify_slack, Channel::Slack),
-        (&settings.notify_discord, Channel::Discord),
-    ];
-    let mut channels: Vec<Channel> =
-        webhooks.into_iter().filter_map(|(setting, channel)| text(setting).map(channel)).collect();
+    let mut channels = Vec::new();
+    channels.extend(text(&settings.notify_webhook).map(Channel::Webhook));
+    channels.extend(text(&settings.notify_slack).map(Channel::Slack));
+    channels.extend(text(&settings.notify_discord).map(Channel::Discord));
     let server = |setting: &Setting<OneLine>| setting.value.0.trim().to_owned();
     if let Some(topic) = text(&settings.ntfy_topic) {
         channels.push(Channel::Ntfy { server: server(&settings.ntfy_server), topic });

@@ -22,6 +22,7 @@ pub(crate) fn test_command(directory: &Path) -> Option<TestCommand> {
 
 type Found = Option<(String, String)>;
 
+#[expect(clippy::unnecessary_wraps, reason = "what every finder gives")]
 fn found(command: &str, source: &str) -> Found {
     Some((command.to_owned(), source.to_owned()))
 }
@@ -126,7 +127,9 @@ fn workflow(directory: &Path) -> Found {
             Ok(entries) => {
                 let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
                 names
-                    .filter(|name| name.ends_with(".yml") || name.ends_with(".yaml"))
+                    .filter(|name| {
+                        Path::new(name).extension().is_some_and(|extension| extension == "yml" || extension == "yaml")
+                    })
                     .map(|name| format!("{place}/{name}"))
                     .collect()
             }

@@ -350,7 +350,9 @@ impl Voice {
             Step::Pass => {
                 let is_message = matches!(event, Event::Text { tag: Tag::Ai, parent: None, .. });
                 let held = mode.rest().filter(|_| !is_message);
-                held.iter().for_each(|held| self.write(held));
+                if let Some(held) = held {
+                    self.write(&held);
+                }
                 self.write(event);
                 Flow::On
             }

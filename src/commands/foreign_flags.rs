@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Flags of ralph-orchestrator, bmalph, ralphex, ralph-loop and ralph_py, with what does the same here.
+/// Flags of ralph-orchestrator, bmalph, ralphex, ralph-loop and `ralph_py`, with what does the same here.
 const FLAGS: &[(&[&str], &str)] = &[
     (&["-p", "--prompt"], "give the prompt as words, `ralph run \"…\"`, or a file with `-P FILE`"),
     (&["--no-tui", "-a", "--autonomous"], "leave it out: lines are the default, `--tui` opens the full screen"),

@@ -35,11 +35,11 @@ pub(crate) fn run() -> Result<u8, UserError> {
 
 /// With an agent: the command to type.
 fn next(agent: &str, file: &FileLayer, workspace: &Path) -> String {
-    let mut text = format!("agent: {agent}; ");
-    text += &match &file.path {
-        Some(path) => format!("settings: {}\n", path.file_name().unwrap_or_default().to_string_lossy()),
-        None => "no ralph.yml; `ralph init` writes one\n".to_owned(),
+    let settings = match &file.path {
+        Some(path) => format!("settings: {}", path.file_name().unwrap_or_default().to_string_lossy()),
+        None => "no ralph.yml; `ralph init` writes one".to_owned(),
     };
+    let text = format!("agent: {agent}; {settings}\n");
     let prompt = ["PROMPT.md", ".ralph/PROMPT.md"].into_iter().find(|name| workspace.join(name).is_file());
     if let Some(prompt) = prompt {
         return text + &format!("{prompt} is here:\n  ralph run --dry-run\n  ralph run\n");

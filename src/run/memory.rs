@@ -19,6 +19,7 @@ const REMEMBERED: usize = 12;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each notice is said once")]
 pub(crate) struct Memory {
     /// Counters and budgets.
     pub state: State,

@@ -79,6 +79,7 @@ enum Speaker<'a> {
 }
 
 /// Reads Claude's objects.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the stream")]
 pub(crate) struct Claude {
     flavour: &'static Flavour,
     /// What the CLI last said through the model's mouth.
@@ -374,7 +375,7 @@ impl Reader for Claude {
         turn.usage(std::mem::take(&mut self.unreported));
         // A wrapper that only prints text says in it why it failed. Claude itself has better ways.
         let wrapper = !self.introduced && !turn.judged() && turn.failed().is_none();
-        if wrapper && self.last_message && exit.is_some_and(|exit| exit.success()) {
+        if wrapper && self.last_message && exit.is_some_and(Exit::success) {
             turn.end(None, "message_stop");
         }
         if let Some(exit) = exit.filter(|exit| wrapper && !exit.success()) {
