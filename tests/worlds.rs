@@ -7,6 +7,8 @@
 mod bmalph;
 #[path = "support/commands.rs"]
 mod commands;
+#[path = "worlds/orchestrator.rs"]
+mod orchestrator;
 #[path = "worlds/ralph_loop.rs"]
 mod ralph_loop;
 mod support;

@@ -140,6 +140,12 @@ impl Catalog {
         }
     }
 
+    /// Puts these agents first, in this order.
+    pub(crate) fn prefer(&mut self, names: &[&str]) {
+        let place = |entry: &Entry| names.iter().position(|name| *name == entry.definition.id);
+        self.entries.sort_by_key(|entry| place(entry).unwrap_or(names.len()));
+    }
+
     /// Files that were left out, and names that are defined twice.
     pub fn warnings(&self) -> Vec<String> {
         let broken = self.broken.iter().map(|Broken { id, path, error }| {

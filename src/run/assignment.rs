@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use jiff::Timestamp;
 
 use super::coordinator::Looping;
-use super::hats::WornHat;
+use super::hats::{Hat, WornHat};
 use super::iteration::{Iteration, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
@@ -49,9 +49,7 @@ impl<'p> Looping<'p> {
             let board = &mut self.memory.board;
             board.wear(&plan.hats).or_else(|| board.again(&plan.hats))
         };
-        let wanted = worn.as_ref().and_then(|worn| worn.hat.agent.as_deref());
-        let wanted =
-            wanted.and_then(|name| plan.workers.iter().position(|worker| worker.agent.id() == name)).unwrap_or(0);
+        let wanted = worn.as_ref().map_or(0, |worn| plan.wearer(&worn.hat));
         let worker = self.memory.cooldown.first(plan.order(wanted), Timestamp::now()).unwrap_or(wanted);
         let agent = &plan.workers[worker].agent;
         let (session, reason) = self.memory.sessions.next(plan.session, agent, Timestamp::now());
@@ -94,7 +92,7 @@ impl<'p> Looping<'p> {
             marker,
         };
         let prompt = compose(&words, &context);
-        let Worker { agent, transcript, timeout, startup } = &plan.workers[assignment.worker];
+        let Worker { agent, transcript, timeout, startup, .. } = &plan.workers[assignment.worker];
         let mut turn = Turn { environment: self.environment(assignment), ..Turn::new(&prompt, &plan.workspace) };
         turn.session = assignment.session.clone();
         if self.memory.other_way.contains(&assignment.worker) {
@@ -142,6 +140,13 @@ impl<'p> Looping<'p> {
 }
 
 impl Plan {
+    /// The worker for a hat.
+    fn wearer(&self, hat: &Hat) -> usize {
+        let named = |worker: &Worker| worker.hat.is_none() && Some(worker.agent.id()) == hat.wearer.agent.as_deref();
+        let own = self.workers.iter().position(|worker| worker.hat.as_ref() == Some(&hat.id));
+        own.or_else(|| self.workers.iter().position(named)).unwrap_or(0)
+    }
+
     /// The workers that may do the work of this one: first itself, then the substitutes.
     pub(super) fn order(&self, wanted: usize) -> impl Iterator<Item = usize> + Clone + use<> {
         std::iter::once(wanted).chain((0..=self.substitutes).filter(move |&worker| worker != wanted))

@@ -71,6 +71,8 @@ pub(crate) struct Plan {
 /// One agent of the workers, and how its output is read.
 pub(crate) struct Worker {
     pub agent: Agent,
+    /// The only hat that it wears.
+    pub hat: Option<String>,
     /// What reads its output.
     pub transcript: Selected,
     /// The most time for one of its iterations.
