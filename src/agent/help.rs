@@ -60,6 +60,7 @@ pub(crate) fn wanted(definition: &Definition) -> BTreeSet<String> {
         &arguments.structured,
         &arguments.partial,
         &arguments.approve,
+        arguments.safe.as_ref().unwrap_or(&help.flags),
         &arguments.directory,
         &arguments.model,
         &arguments.effort,

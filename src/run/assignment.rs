@@ -13,7 +13,7 @@ use super::{CONTROL, LeftBehind, Plan, Recorder, Screen};
 use crate::agent::{Contract, Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
-use crate::process::{Clocks, Link};
+use crate::process::{Clocks, Link, Stdin};
 use crate::transcript::{Context, PLAIN, Selected};
 
 /// What reads a program that draws for a person.
@@ -98,10 +98,17 @@ impl<'p> Looping<'p> {
         if self.memory.other_way.contains(&assignment.worker) {
             turn.way = Way::Large;
         }
+        if plan.screen == Screen::Terminal {
+            turn.way = Way::Terminal;
+        }
         turn.mode = plan.screen.attendance();
         let mut invocation = agent.invocation(&turn)?;
         if plan.screen != Screen::Pipes {
             invocation.link = Link::Pty(plan.room.size());
+            // Programs that insist on a terminal look at their standard input.
+            if matches!(invocation.stdin, Stdin::Null) {
+                invocation.stdin = Stdin::Keys;
+            }
         }
         // What a program draws for a person is words, whatever the agent speaks to machines.
         let transcript = if plan.screen == Screen::Users { &DRAWN } else { transcript };
