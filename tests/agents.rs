@@ -80,7 +80,7 @@ fn agent_of(ran: &Ran) -> String {
 // Auto-detection
 
 #[test]
-fn auto_takes_the_first_available_in_the_order_of_the_document() {
+fn auto_takes_the_first_available_in_the_order_of_the_document_in_a_file_for_it() {
     let machine = Machine::new().with("amp").with("codex").with("gemini").with("opencode");
     let ran = machine.test().file("ralph.yml", "cli:\n  backend: auto\n").run().complete();
     assert_eq!(agent_of(&ran), "gemini");
@@ -90,7 +90,7 @@ fn auto_takes_the_first_available_in_the_order_of_the_document() {
 #[test]
 fn auto_is_what_happens_when_nothing_is_said() {
     let machine = Machine::new().with("kiro-cli").with("gemini");
-    assert_eq!(agent_of(&machine.test().run().complete()), "kiro");
+    assert_eq!(agent_of(&machine.test().run().complete()), "gemini");
 }
 
 #[test]
@@ -325,6 +325,11 @@ fn every_built_in_agent_gets_its_prompt_on_a_terminal() {
         ("goose", "goose"),
         ("droid", "droid"),
         ("aider", "aider"),
+        ("agy", "agy"),
+        ("kimi", "kimi"),
+        ("kilo", "kilo"),
+        ("auggie", "auggie"),
+        ("crush", "crush"),
     ];
     for (agent, command) in commands {
         let machine = Machine::new().with(command);

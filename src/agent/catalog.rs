@@ -16,8 +16,8 @@ macro_rules! built_in {
 }
 
 built_in! {
-    "claude" "kiro" "gemini" "codex" "amp"
-    "opencode" "copilot" "cursor" "cline" "pi" "qwen" "goose" "droid" "aider"
+    "claude" "codex" "copilot" "cursor" "opencode" "gemini" "amp" "kiro"
+    "agy" "cline" "pi" "qwen" "goose" "droid" "kimi" "kilo" "auggie" "crush" "aider"
     "demo"
 }
 

@@ -61,7 +61,7 @@ impl<W: Write> LineView<W> {
             // How the run ends is said when it has.
             Fact::Decision { verdict, .. } if verdict == "finish" || self.is_quiet() => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
-            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, .. } => {
+            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, cost, question, .. } => {
                 self.announce_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = words::outcome(*outcome);
                 self.output.line("", Ink::None)?;
@@ -73,7 +73,7 @@ impl<W: Write> LineView<W> {
                 }
                 let mut parts =
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
-                parts.extend(figures::usage(usage).iter().map(|part| harmless(part)));
+                parts.extend(figures::usage(usage, *cost).iter().map(|part| harmless(part)));
                 self.output.line(&parts.join(&dot), Ink::None)?;
                 if let Some(next) = words::next_step(*outcome, question.is_some()) {
                     self.output.line(next, Ink::None)?;
