@@ -11,6 +11,10 @@ mod commands;
 mod orchestrator;
 #[path = "worlds/ralph_loop.rs"]
 mod ralph_loop;
+#[path = "worlds/ralph_py.rs"]
+mod ralph_py;
+#[path = "worlds/ralphex.rs"]
+mod ralphex;
 mod support;
 
 use std::path::Path;

@@ -103,6 +103,14 @@ pub(crate) fn plan_from(
         Task::Known(prompt) => prompt,
         Task::Asked(args) => prompt_source(args, &settings, &agent, &workspace)?,
     };
+    // A plan of another loop is done when its items are.
+    if let (Source::File(path), Setting { value: Some(plan), origin: Origin::Contract(_) }) =
+        (&prompt, &settings.prompt_file)
+        && path == plan
+        && settings.plan_file.value.is_none()
+    {
+        settings.plan_file = settings.prompt_file.clone();
+    }
     let words = prompt.read()?;
     let mut turn = Turn::new(&words, &workspace);
     if settings.mode.value == RunMode::Interactive {

@@ -110,7 +110,10 @@ pub(crate) fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer,
             if let Some(line) = legacy::told_by(entries) {
                 file.of_orchestrator = true;
                 let origin = Origin::File { path: path.to_owned(), line };
-                file.layer.prompt_mode.get_or_insert_with(|| Setting::new(Some(PromptMode::Arg), origin));
+                // A command that speaks Claude is not one of its backends, and takes either form.
+                if file.layer.agent.as_ref().is_none_or(|agent| agent.value != "claude-command") {
+                    file.layer.prompt_mode.get_or_insert_with(|| Setting::new(Some(PromptMode::Arg), origin));
+                }
             }
         }
         other => {
