@@ -191,8 +191,9 @@ pub enum Permissions {
 }
 
 impl Permissions {
-    fn is_full(&self) -> bool {
-        *self == Self::Full
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    const fn is_full(&self) -> bool {
+        matches!(self, Self::Full)
     }
 }
 

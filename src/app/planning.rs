@@ -103,14 +103,7 @@ pub(crate) fn plan_from(
         Task::Known(prompt) => prompt,
         Task::Asked(args) => prompt_source(args, &settings, &agent, &workspace)?,
     };
-    // A plan of another loop is done when its items are.
-    if let (Source::File(path), Setting { value: Some(plan), origin: Origin::Contract(_) }) =
-        (&prompt, &settings.prompt_file)
-        && path == plan
-        && settings.plan_file.value.is_none()
-    {
-        settings.plan_file = settings.prompt_file.clone();
-    }
+    finish_plan(&prompt, &mut settings);
     let words = prompt.read()?;
     let mut turn = Turn::new(&words, &workspace);
     if settings.mode.value == RunMode::Interactive {
@@ -186,6 +179,17 @@ pub(crate) fn plan_from(
         workspace,
     };
     Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
+}
+
+/// A plan of another loop, as the prompt of a run, is done when its items are.
+fn finish_plan(prompt: &Source, settings: &mut Settings) {
+    if let (Source::File(path), Setting { value: Some(plan), origin: Origin::Contract(_) }) =
+        (prompt, &settings.prompt_file)
+        && path == plan
+        && settings.plan_file.value.is_none()
+    {
+        settings.plan_file = settings.prompt_file.clone();
+    }
 }
 
 fn policy(settings: &Settings) -> Policy {
