@@ -1,4 +1,4 @@
-//! A project of ralph_py: `scripts/ralph/prompt.md` and `prd.json`, codex unless `AGENT_CMD` says otherwise.
+//! A project of `ralph_py`: `scripts/ralph/prompt.md` and `prd.json`, codex unless `AGENT_CMD` says otherwise.
 
 use super::support::Test;
 use super::world;

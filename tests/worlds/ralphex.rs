@@ -28,7 +28,7 @@ fn a_bare_run_works_on_the_only_plan_until_its_items_are_done() {
     let ran = ran.shows("codex-as-claude").shows("(from .ralphex/config:3)");
     let argv = ran.argv(1);
     assert!(argv.iter().any(|word| word.starts_with("# Health endpoint")), "the plan is the prompt: {argv:?}");
-    assert!(ran.facts("decision")[0]["reason"].as_str().unwrap().contains("3"), "{:?}", ran.facts("decision"));
+    assert!(ran.facts("decision")[0]["reason"].as_str().unwrap().contains('3'), "{:?}", ran.facts("decision"));
 }
 
 #[test]
