@@ -499,7 +499,7 @@ fn the_table_tells_what_is_installed_and_what_auto_takes() {
     let machine = Machine::new().with("codex").with("pi").script("gemini", "exit 3");
     let table: serde_json::Value = serde_json::from_str(&agents(&machine, &["--json"])).unwrap();
     let of = |id: &str| table.as_array().unwrap().iter().find(|agent| agent["id"] == id).unwrap();
-    assert_eq!(table.as_array().unwrap().len(), 15);
+    assert_eq!(table.as_array().unwrap().len(), 20);
     assert_eq!(of("codex")["version"], "1.2.3");
     assert_eq!(of("codex")["auth"], "seen");
     assert_eq!(of("codex")["auto"]["taken"], true);
@@ -510,7 +510,7 @@ fn the_table_tells_what_is_installed_and_what_auto_takes() {
     assert_eq!(of("claude")["state"], "missing");
     assert_eq!(of("demo")["auto"]["reason"], "only when it is named");
     let lines = agents(&machine, &[]);
-    assert_eq!(lines.lines().take_while(|line| !line.is_empty()).count(), 16, "{lines}");
+    assert_eq!(lines.lines().take_while(|line| !line.is_empty()).count(), 21, "{lines}");
     assert!(lines.starts_with("AGENT "), "{lines}");
 }
 
