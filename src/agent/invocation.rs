@@ -178,9 +178,9 @@ impl Agent {
     }
 
     /// The command line without the prompt, for people.
-    pub(crate) fn command_line(&self, workspace: &Path, mode: Mode) -> Vec<String> {
+    pub(crate) fn command_line(&self, workspace: &Path, mode: Mode, way: Way) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
-        let turn = Turn { mode, ..Turn::new("", workspace) };
+        let turn = Turn { mode, way, ..Turn::new("", workspace) };
         let Ok(CommandLine { mut args, prompt }) = self.arguments(&turn) else {
             return vec![program];
         };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::{Turn, Way};
+use crate::agent::Turn;
 use crate::app::planning::Planned;
 use crate::app::repository::NOT_EXAMINED;
 use crate::cli::Output;
@@ -14,7 +14,7 @@ use crate::error::UserError;
 use crate::plugin;
 use crate::plural::plural;
 use crate::process;
-use crate::run::{Screen, Worker, start_error};
+use crate::run::{Worker, start_error};
 
 /// The whole report, for people or as JSON.
 pub(crate) fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
@@ -22,8 +22,7 @@ pub(crate) fn report(planned: &Planned, output: Output) -> Result<String, UserEr
     let (words, prompt) = plan.first_prompt()?;
     let Worker { agent, transcript, .. } = plan.chosen();
     let examined = !plan.notices.iter().any(|notice| notice == NOT_EXAMINED);
-    let way = if plan.screen == Screen::Terminal { Way::Terminal } else { Way::Usual };
-    let turn = Turn { way, ..Turn::new(&prompt, &plan.workspace) };
+    let turn = Turn { way: plan.screen.way(), ..Turn::new(&prompt, &plan.workspace) };
     let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let definition = &agent.definition;
     let source = defined_by.as_ref().map_or_else(|| "the command you gave".to_owned(), ToString::to_string);

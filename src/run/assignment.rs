@@ -95,11 +95,9 @@ impl<'p> Looping<'p> {
         let Worker { agent, transcript, timeout, startup, .. } = &plan.workers[assignment.worker];
         let mut turn = Turn { environment: self.environment(assignment), ..Turn::new(&prompt, &plan.workspace) };
         turn.session = assignment.session.clone();
-        if self.memory.other_way.contains(&assignment.worker) {
+        turn.way = plan.screen.way();
+        if turn.way == Way::Usual && self.memory.other_way.contains(&assignment.worker) {
             turn.way = Way::Large;
-        }
-        if plan.screen == Screen::Terminal {
-            turn.way = Way::Terminal;
         }
         turn.mode = plan.screen.attendance();
         let mut invocation = agent.invocation(&turn)?;
