@@ -80,7 +80,7 @@ fn agent_of(ran: &Ran) -> String {
 // Auto-detection
 
 #[test]
-fn auto_takes_the_first_available_in_the_order_of_the_document() {
+fn auto_takes_the_first_available_in_the_order_of_the_document_in_a_file_for_it() {
     let machine = Machine::new().with("amp").with("codex").with("gemini").with("opencode");
     let ran = machine.test().file("ralph.yml", "cli:\n  backend: auto\n").run().complete();
     assert_eq!(agent_of(&ran), "gemini");
@@ -90,7 +90,7 @@ fn auto_takes_the_first_available_in_the_order_of_the_document() {
 #[test]
 fn auto_is_what_happens_when_nothing_is_said() {
     let machine = Machine::new().with("kiro-cli").with("gemini");
-    assert_eq!(agent_of(&machine.test().run().complete()), "kiro");
+    assert_eq!(agent_of(&machine.test().run().complete()), "gemini");
 }
 
 #[test]
@@ -309,6 +309,95 @@ fn a_custom_agent_that_knows_no_terminal_works_on_one() {
 }
 
 #[test]
+fn every_built_in_agent_gets_its_prompt_on_a_terminal() {
+    let commands = [
+        ("claude", "claude"),
+        ("codex", "codex"),
+        ("copilot", "copilot"),
+        ("cursor", "cursor-agent"),
+        ("opencode", "opencode"),
+        ("gemini", "gemini"),
+        ("amp", "amp"),
+        ("kiro", "kiro-cli"),
+        ("cline", "cline"),
+        ("pi", "pi"),
+        ("qwen", "qwen"),
+        ("goose", "goose"),
+        ("droid", "droid"),
+        ("aider", "aider"),
+        ("agy", "agy"),
+        ("kimi", "kimi"),
+        ("kilo", "kilo"),
+        ("auggie", "auggie"),
+        ("crush", "crush"),
+    ];
+    for (agent, command) in commands {
+        let machine = Machine::new().with(command);
+        let start = std::time::Instant::now();
+        machine.test().args(&["--agent", agent, "--pty", "--idle-timeout", "9s"]).run().complete();
+        assert!(start.elapsed() < std::time::Duration::from_secs(9), "{agent}");
+        assert_eq!(machine.noted(command, "tty").trim_end(), "terminal");
+        let args = machine.noted(command, "args");
+        let file = args.lines().last().unwrap_or_default();
+        let given =
+            if agent == "aider" { std::path::Path::new(file).is_absolute() } else { args.contains("Do the work.") };
+        assert!(given, "{agent}: {args}");
+    }
+}
+
+#[test]
+fn an_agent_that_insists_on_a_terminal_is_answered_with_the_flag() {
+    for complaint in
+        ["stdin is not a terminal", "Error: Raw mode is not supported on the current process.stdin", "not a tty"]
+    {
+        let machine = Machine::new()
+            .script("my-ai", &format!("[ -t 0 ] || {{ echo '{complaint}' >&2; exit 1; }}\necho LOOP_COMPLETE"));
+        let config = "cli:\n  backend: custom\n  command: my-ai\n";
+        let ran = machine.test().file("ralph.yml", config).run().exits(1);
+        ran.shows("it needs a terminal: try `--pty`");
+        machine.test().file("ralph.yml", config).args(&["--pty"]).run().complete();
+    }
+}
+
+// Permissions
+
+#[test]
+fn the_permissions_of_an_agent_are_a_setting() {
+    let args = |agent: &str, config: &str| {
+        let machine = Machine::new().with(agent);
+        machine.test().file("ralph.yml", config).args(&["--agent", agent]).run().complete();
+        machine.noted(agent, "args").replace('\n', " ")
+    };
+    let codex = args("codex", "max_stalled: 3\n");
+    assert!(codex.contains("--sandbox workspace-write --add-dir /"), "codex is safe unless told otherwise: {codex}");
+    assert!(codex.contains("/work/.git ") && !codex.contains("bypass"), "{codex}");
+    let codex = args("codex", "adapters: {codex: {permissions: full}}\n");
+    assert!(
+        codex.contains("--dangerously-bypass-approvals-and-sandbox") && !codex.contains("--sandbox workspace"),
+        "{codex}"
+    );
+    for (agent, full, safe) in [
+        ("claude", "--dangerously-skip-permissions", "--permission-mode acceptEdits"),
+        ("gemini", "--approval-mode yolo", "--approval-mode auto_edit"),
+        ("droid", "--skip-permissions-unsafe", "--auto medium"),
+    ] {
+        let is_safe = args(agent, &format!("adapters: {{{agent}: {{permissions: safe}}}}\n"));
+        assert!(is_safe.contains(safe) && !is_safe.contains(full), "{agent}: {is_safe}");
+        let is_full = args(agent, "max_stalled: 3\n");
+        assert!(is_full.contains(full) && !is_full.contains(safe), "{agent}: {is_full}");
+    }
+}
+
+#[test]
+fn an_agent_without_a_safe_mode_is_not_run_in_another() {
+    let machine = Machine::new().with("goose");
+    let config = "adapters: {goose: {permissions: safe}}\n";
+    let ran = machine.test().file("ralph.yml", config).args(&["--agent", "goose"]).run().exits(2);
+    ran.complains("agent `goose` has no safe mode");
+    assert!(!machine.was_called("goose"));
+}
+
+#[test]
 fn claude_works_on_pipes_because_the_evidence_says_that_it_needs_no_terminal() {
     let machine = Machine::new().with("claude");
     machine.test().run().complete();
@@ -410,7 +499,7 @@ fn the_table_tells_what_is_installed_and_what_auto_takes() {
     let machine = Machine::new().with("codex").with("pi").script("gemini", "exit 3");
     let table: serde_json::Value = serde_json::from_str(&agents(&machine, &["--json"])).unwrap();
     let of = |id: &str| table.as_array().unwrap().iter().find(|agent| agent["id"] == id).unwrap();
-    assert_eq!(table.as_array().unwrap().len(), 15);
+    assert_eq!(table.as_array().unwrap().len(), 20);
     assert_eq!(of("codex")["version"], "1.2.3");
     assert_eq!(of("codex")["auth"], "seen");
     assert_eq!(of("codex")["auto"]["taken"], true);
@@ -421,7 +510,7 @@ fn the_table_tells_what_is_installed_and_what_auto_takes() {
     assert_eq!(of("claude")["state"], "missing");
     assert_eq!(of("demo")["auto"]["reason"], "only by name");
     let lines = agents(&machine, &[]);
-    assert_eq!(lines.lines().take_while(|line| !line.is_empty()).count(), 16, "{lines}");
+    assert_eq!(lines.lines().take_while(|line| !line.is_empty()).count(), 21, "{lines}");
     assert!(lines.starts_with("AGENT "), "{lines}");
 }
 

@@ -9,7 +9,19 @@ use std::path::{Path, PathBuf};
 const ALLOWED: &[(&str, &[&str])] = &[
     (
         "config",
-        &["user_file", "duration", "error", "nearest", "process", "redact", "run", "signals", "transcript", "yaml"],
+        &[
+            "agent",
+            "user_file",
+            "duration",
+            "error",
+            "nearest",
+            "process",
+            "redact",
+            "run",
+            "signals",
+            "transcript",
+            "yaml",
+        ],
     ),
     ("agent", &["user_file", "error", "nearest", "process", "yaml"]),
     ("process", &["error", "event", "nearest"]),

@@ -207,6 +207,27 @@ fn money_is_computed_from_the_users_prices_or_said_to_be_unknown() {
 }
 
 #[test]
+fn a_computed_cost_is_shown_as_such_wherever_money_is() {
+    let script = || {
+        let work = says("More.").reports(Tokens { input: 1_000_000, output: 100_000, ..Tokens::default() });
+        Script::new().dialect(Dialect::Codex).counting().iteration(work.appends_to("x", "."))
+    };
+    let config = "pricing:\n  dear: {input: 2, output: 10}\n";
+    // A named agent knows its model from the command line, since the stream does not tell it.
+    let more = "dialect: codex\narguments: {model: [-m, \"{model}\"]}\nprompt: {by: stdin}\n";
+    let test = Test::new().file("ralph.yml", config).named_agent("priced", script(), more);
+    let ran = test.args(&["--agent", "priced", "--model", "dear", "-n", "2"]).run().exits(5);
+    assert_eq!(ran.facts("run_end")[0]["cost"]["source"], "computed");
+    assert_eq!(ran.stdout().matches("$3.00 (computed)").count(), 2, "each receipt: {}", ran.stdout());
+    let ran = ran.shows("$6.00 (computed)");
+    for command in [&["show"][..], &["show", "--markdown"], &["runs"], &["status"], &["stats"]] {
+        let output = ran.test.tool().args(command).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).replace('\\', "");
+        assert!(said.contains("$6.00 (computed)"), "{command:?}: {said}");
+    }
+}
+
+#[test]
 fn calls_an_hour_are_waited_for_and_not_past_the_time_limit() {
     Test::new()
         .file("ralph.yml", "limits: {calls_per_hour: 2}\n")

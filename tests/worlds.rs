@@ -7,8 +7,14 @@
 mod bmalph;
 #[path = "support/commands.rs"]
 mod commands;
+#[path = "worlds/orchestrator.rs"]
+mod orchestrator;
 #[path = "worlds/ralph_loop.rs"]
 mod ralph_loop;
+#[path = "worlds/ralph_py.rs"]
+mod ralph_py;
+#[path = "worlds/ralphex.rs"]
+mod ralphex;
 mod support;
 
 use std::path::Path;

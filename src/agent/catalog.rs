@@ -16,8 +16,8 @@ macro_rules! built_in {
 }
 
 built_in! {
-    "claude" "kiro" "gemini" "codex" "amp"
-    "opencode" "copilot" "cursor" "cline" "pi" "qwen" "goose" "droid" "aider"
+    "claude" "codex" "copilot" "cursor" "opencode" "gemini" "amp" "kiro"
+    "agy" "cline" "pi" "qwen" "goose" "droid" "kimi" "kilo" "auggie" "crush" "aider"
     "demo"
 }
 
@@ -138,6 +138,12 @@ impl Catalog {
                 }
             }
         }
+    }
+
+    /// Puts these agents first, in this order.
+    pub(crate) fn prefer(&mut self, names: &[&str]) {
+        let place = |entry: &Entry| names.iter().position(|name| *name == entry.definition.id);
+        self.entries.sort_by_key(|entry| place(entry).unwrap_or(names.len()));
     }
 
     /// Files that were left out, and names that are defined twice.

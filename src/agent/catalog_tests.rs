@@ -2,16 +2,19 @@ use super::*;
 use crate::agent::definition::{Auto, THIS_PROGRAM};
 
 #[test]
-fn the_built_in_files_are_named_as_their_agents_and_stand_in_the_documents_order() {
-    let catalog = Catalog::built_in().unwrap();
-    assert_eq!(catalog.names()[..5], ["claude", "kiro", "gemini", "codex", "amp"]);
-    assert_eq!(catalog.names().len(), 15);
+fn the_built_in_files_are_named_as_their_agents_in_the_order_of_usage_or_of_another_program() {
+    let mut catalog = Catalog::built_in().unwrap();
+    let order = ["claude", "codex", "copilot", "cursor", "opencode", "gemini", "amp", "kiro"];
+    assert_eq!(catalog.names()[..8], order);
+    assert_eq!(catalog.names().len(), 20);
     for ((file, _), name) in BUILT_IN.iter().zip(catalog.names()) {
         assert_eq!(file.strip_suffix(".yml"), Some(name));
     }
     let compiled = catalog.names().len();
     let there = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("agents")).unwrap().count();
     assert_eq!(compiled, there, "a file in `agents/` is not compiled in");
+    catalog.prefer(&["claude", "kiro"]);
+    assert_eq!(catalog.names()[..4], ["claude", "kiro", "codex", "copilot"]);
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn a_later_file_wins_by_name_and_a_new_one_comes_last() {
 fn a_directory_that_is_not_there_adds_nothing() {
     let mut catalog = Catalog::built_in().unwrap();
     catalog.add(Path::new("no/such/directory"), &DIALECTS);
-    assert_eq!(catalog.names().len(), 15);
+    assert_eq!(catalog.names().len(), 20);
 }
 
 #[test]

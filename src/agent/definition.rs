@@ -46,12 +46,18 @@ pub struct Definition {
     /// Its command-line arguments.
     #[serde(default)]
     pub arguments: Arguments,
+    /// What it may do when `adapters.NAME.permissions` says nothing.
+    #[serde(default, skip_serializing_if = "Permissions::is_full")]
+    pub permissions: Permissions,
     /// How it takes the prompt.
     #[serde(default)]
     pub prompt: PromptForm,
     /// How it takes a prompt that cannot be an argument: too long, or like a flag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_prompt: Option<PromptForm>,
+    /// How it takes the prompt on a terminal, with `--pty`, where it does not read stdin. Absent: as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal_prompt: Option<PromptForm>,
     /// Retry with `large_prompt` when the first try fails without an answer: some commands support only one of the two.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tries_both_prompts: bool,
@@ -157,8 +163,11 @@ pub struct Arguments {
     pub structured: Vec<String>,
     /// Partial messages while they stream.
     pub partial: Vec<String>,
-    /// No permission prompts.
+    /// No permission prompts: `permissions: full`.
     pub approve: Vec<String>,
+    /// Instead of `approve` with `permissions: safe`: the safest mode in which it can still work alone. `{directory}` is the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub safe: Option<Vec<String>>,
     /// The directory, as `{directory}`.
     pub directory: Vec<String>,
     /// The model, as `{model}`.
@@ -167,6 +176,32 @@ pub struct Arguments {
     pub effort: Vec<String>,
     /// The allowed tools, as `{tools}`, joined with commas.
     pub tools: Vec<String>,
+}
+
+/// What an agent may do without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Permissions {
+    /// Everything.
+    #[default]
+    Full,
+    /// As little as lets it work alone.
+    Safe,
+}
+
+impl Permissions {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    const fn is_full(&self) -> bool {
+        matches!(self, Self::Full)
+    }
+}
+
+impl Arguments {
+    /// Grants this and nothing else, whatever the permissions.
+    pub(crate) fn grant(&mut self, words: Vec<String>) {
+        self.safe = Some(words.clone());
+        self.approve = words;
+    }
 }
 
 /// How a prompt reaches an agent.
@@ -370,8 +405,10 @@ pub(crate) fn of_command(program: &str) -> Definition {
         dialect: "plain".to_owned(),
         errors: Vec::new(),
         arguments: Arguments::default(),
+        permissions: Permissions::Full,
         prompt: PromptForm::default(),
         large_prompt: None,
+        terminal_prompt: None,
         tries_both_prompts: false,
         session: Sessions::default(),
         interactive: None,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Agent;
-use super::definition::Definition;
+use super::definition::{Definition, Permissions};
 use super::detect::Start;
 use super::question::{Answer, ask, call, outside};
 
@@ -59,7 +59,7 @@ pub(crate) fn wanted(definition: &Definition) -> BTreeSet<String> {
         &arguments.headless,
         &arguments.structured,
         &arguments.partial,
-        &arguments.approve,
+        arguments.safe.as_ref().filter(|_| definition.permissions == Permissions::Safe).unwrap_or(&arguments.approve),
         &arguments.directory,
         &arguments.model,
         &arguments.effort,

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use super::definition::{By, PromptForm, SessionForm, Signal, Step};
+use super::definition::{Arguments, By, Permissions, PromptForm, SessionForm, Signal, Step};
 use super::{Agent, Partial, User};
 use crate::error::UserError;
 use crate::process::{Environment, Invocation, Link, PrivateFile, Size, Stdin, StopStep, UnixSignal};
@@ -61,6 +61,8 @@ pub enum Way {
     Usual,
     /// As its file says for large prompts.
     Large,
+    /// As its file says for a terminal.
+    Terminal,
 }
 
 /// Which session of the agent.
@@ -112,9 +114,12 @@ impl Agent {
         let arguments = &definition.arguments;
         let session = self.session(&turn.session)?;
         let (form, mut args) = match (turn.mode, &definition.interactive) {
-            (Mode::Headless, _) => (Some(self.prompt_form(turn.prompt, turn.way)?), self.headless(session.as_ref())),
+            (Mode::Headless, _) => {
+                (Some(self.prompt_form(turn.prompt, turn.way)?), self.headless(session.as_ref(), turn.workspace)?)
+            }
             (Mode::Interactive, Some(interactive)) => {
-                (interactive.prompt.as_ref(), [&interactive.subcommand[..], &interactive.args].concat())
+                let args = replaced(&interactive.args, &arguments.approve, &self.granted(turn.workspace)?);
+                (interactive.prompt.as_ref(), [&interactive.subcommand[..], &args].concat())
             }
             (Mode::Interactive, None) => {
                 return Err(UserError::usage(format!(
@@ -176,9 +181,9 @@ impl Agent {
     }
 
     /// The command line without the prompt, for people.
-    pub(crate) fn command_line(&self, workspace: &Path, mode: Mode) -> Vec<String> {
+    pub(crate) fn command_line(&self, workspace: &Path, mode: Mode, way: Way) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
-        let turn = Turn { mode, ..Turn::new("", workspace) };
+        let turn = Turn { mode, way, ..Turn::new("", workspace) };
         let Ok(CommandLine { mut args, prompt }) = self.arguments(&turn) else {
             return vec![program];
         };
@@ -215,39 +220,66 @@ impl Agent {
         Ok(match prompt {
             Carried::Stdin => format!("{said} | {line}"),
             Carried::File => format!("{said} > {PROMPT_FILE} && {line}"),
-            Carried::Argument if turn.mode == Mode::Headless => format!("{line} < /dev/null"),
+            Carried::Argument if turn.mode == Mode::Headless && turn.way != Way::Terminal => {
+                format!("{line} < /dev/null")
+            }
             Carried::Argument | Carried::Typed => line,
         })
     }
 
     /// What makes it work alone, unless the user says something else.
-    fn headless(&self, session: Option<&SessionForm>) -> Vec<String> {
+    fn headless(&self, session: Option<&SessionForm>, workspace: &Path) -> Result<Vec<String>, UserError> {
         let arguments = &self.definition.arguments;
         let subcommand = session.and_then(|session| session.subcommand.as_ref()).unwrap_or(&arguments.subcommand);
         let partial: &[String] = match self.options.partial {
             Partial::On => &arguments.partial,
             Partial::Off => &[],
         };
-        self.options.overrides.args.clone().unwrap_or_else(|| {
-            [&subcommand[..], &arguments.headless, &arguments.structured, partial, &arguments.approve].concat()
-        })
+        let granted = self.granted(workspace)?;
+        Ok(self.options.overrides.args.clone().unwrap_or_else(|| {
+            [&subcommand[..], &arguments.headless, &arguments.structured, partial, &granted].concat()
+        }))
+    }
+
+    /// What it may do without asking.
+    fn granted(&self, workspace: &Path) -> Result<Vec<String>, UserError> {
+        let Arguments { approve, safe, .. } = &self.definition.arguments;
+        match (self.options.permissions.unwrap_or(self.definition.permissions), safe) {
+            (Permissions::Full, _) => Ok(approve.clone()),
+            (Permissions::Safe, Some(safe)) => Ok(fill(safe, "{directory}", &workspace.to_string_lossy()).collect()),
+            (Permissions::Safe, None) => {
+                let id = &self.definition.id;
+                Err(UserError::usage(format!(
+                    "agent `{id}` has no safe mode, which `adapters.{id}.permissions` asks for"
+                ))
+                .hint(format!("write `permissions: full`, or give its own words: `adapters.{id}.args`")))
+            }
+        }
     }
 
     fn prompt_form(&self, prompt: &str, way: Way) -> Result<&PromptForm, UserError> {
-        let usual = &self.definition.prompt;
+        let usual = match (way, &self.definition.terminal_prompt) {
+            (Way::Terminal, Some(form)) => form,
+            _ => &self.definition.prompt,
+        };
         let fits = prompt.len() <= LONGEST_ARGUMENT;
         // Without anything before it, such a prompt would be read as a flag.
         let looks_like_a_flag = usual.after.is_empty() && prompt.starts_with('-');
         match &self.definition.large_prompt {
             _ if usual.by != By::Argument => Ok(usual),
-            Some(large) if !fits || looks_like_a_flag || way == Way::Large => Ok(large),
+            // On a terminal nobody reads standard input to its end.
+            _ if way == Way::Terminal && fits => Ok(usual),
+            Some(large) if way != Way::Terminal && (!fits || looks_like_a_flag || way == Way::Large) => Ok(large),
             _ if fits => Ok(usual),
             _ => Err(UserError::usage(format!(
                 "the prompt has {} bytes; agent `{}` takes it as an argument, which is limited to {LONGEST_ARGUMENT} bytes",
                 prompt.len(),
                 self.definition.id,
             ))
-            .hint("pass it on stdin: set `cli.prompt_mode: stdin` in `ralph.yml`")
+            .hint(match way {
+                Way::Terminal => "leave out `--pty`, so that it is passed on stdin",
+                _ => "pass it on stdin: set `cli.prompt_mode: stdin` in `ralph.yml`",
+            })
             .hint("or put the text into a file and name the file in the prompt")),
         }
     }
@@ -291,6 +323,14 @@ impl Agent {
 /// The words with the value in their hole.
 fn fill<'a>(words: &'a [String], hole: &'a str, value: &'a str) -> impl Iterator<Item = String> + 'a {
     words.iter().map(move |word| word.replace(hole, value))
+}
+
+/// The words with one part of them replaced.
+fn replaced(words: &[String], part: &[String], by: &[String]) -> Vec<String> {
+    match words.windows(part.len().max(1)).position(|found| found == part) {
+        Some(at) => [&words[..at], by, &words[at + part.len()..]].concat(),
+        None => words.to_vec(),
+    }
 }
 
 fn with_prompt(mut args: Vec<String>, form: Option<&PromptForm>, prompt: &str) -> CommandLine {

@@ -21,6 +21,7 @@ pub(crate) use catalog::is_users;
 pub(crate) use catalog::{Entry, Source};
 pub use custom::custom;
 pub use definition::Definition;
+pub use definition::Permissions;
 pub(crate) use definition::{By, PromptForm};
 pub(crate) use detect::{Auth, Probe, State, auth, locate, not_installed};
 pub(crate) use detect::{Question, Start, first, probe_all};
@@ -66,6 +67,8 @@ pub struct Options {
     pub effort: Option<String>,
     /// The only tools it may use.
     pub tools: Vec<String>,
+    /// What it may do; unset, what its file says.
+    pub permissions: Option<Permissions>,
     /// Who asks for `model`, `effort` or `tools`, where that is no flag.
     pub asked: Vec<(&'static str, String)>,
     /// Instead of what its file says.

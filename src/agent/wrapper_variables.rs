@@ -90,7 +90,7 @@ impl Agent {
         for FromVariable { variable, args, instead_of_approve, unless } in &variables.arguments {
             let Some(value) = set(variable).filter(|value| unless.as_ref() != Some(value)) else { continue };
             if *instead_of_approve {
-                self.definition.arguments.approve.clear();
+                self.definition.arguments.grant(Vec::new());
             }
             more.extend(args.iter().map(|arg| arg.replace("{value}", &value)));
         }

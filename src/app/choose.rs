@@ -31,7 +31,11 @@ pub(crate) enum Purpose {
 /// All agents that can be chosen here.
 pub(crate) fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, UserError> {
     let beside = file.path.as_deref().and_then(Path::parent);
-    Catalog::load(workspace, beside, &transcript::names())
+    let mut catalog = Catalog::load(workspace, beside, &transcript::names())?;
+    if file.of_orchestrator {
+        catalog.prefer(&["claude", "kiro", "gemini", "codex", "amp"]);
+    }
+    Ok(catalog)
 }
 
 /// The settings of a run here: the user's words over what the configuration of another loop says.
@@ -90,7 +94,8 @@ fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpos
             custom(&argv, PromptForm::default(), &Origin::Flag(flag), notices)
         }
         (command, "custom") => {
-            custom(&command.map(|command| command.value).unwrap_or_default(), custom_prompt(settings), asked, notices)
+            let prompt = custom_prompt(settings, &mut notices);
+            custom(&command.map(|command| command.value).unwrap_or_default(), prompt, asked, notices)
         }
         (command, name) => {
             notices.extend(
@@ -154,6 +159,7 @@ pub(crate) fn options(settings: &Settings, adapter: &Adapter) -> Options {
         model: settings.model.value.clone(),
         effort: settings.effort.value.clone(),
         tools: settings.tools.value.clone(),
+        permissions: said(adapter.permissions.as_ref()).flatten(),
         overrides: Overrides {
             command: said(adapter.command.as_ref()).flatten().map(|command| command.0),
             // An empty list says nothing: no agent works alone without arguments.
@@ -176,13 +182,21 @@ fn said<T: Clone>(setting: Option<&Setting<T>>) -> Option<T> {
     setting.map(|setting| setting.value.clone())
 }
 
-/// How a custom agent takes its prompt.
-fn custom_prompt(settings: &Settings) -> PromptForm {
-    match settings.prompt_mode.value {
-        Some(PromptMode::Arg) => {
-            PromptForm { by: By::Argument, after: settings.prompt_flag.value.iter().cloned().collect() }
+/// How a custom agent takes its prompt. A flag stands before an argument, so that it alone says that there is one.
+fn custom_prompt(settings: &Settings, notices: &mut Vec<String>) -> PromptForm {
+    let flag = &settings.prompt_flag;
+    match (settings.prompt_mode.value, &flag.value) {
+        (Some(PromptMode::Arg), _) | (None, Some(_)) => {
+            PromptForm { by: By::Argument, after: flag.value.iter().cloned().collect() }
         }
-        _ => PromptForm::default(),
+        (Some(PromptMode::Stdin), Some(_)) => {
+            let (flag, mode) = (&flag.origin, &settings.prompt_mode.origin);
+            notices.push(format!(
+                "`cli.prompt_flag` (from {flag}) is not used: `cli.prompt_mode` is `stdin` (from {mode})"
+            ));
+            PromptForm::default()
+        }
+        (_, None) => PromptForm::default(),
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod saved_plan;
 mod script_modes;
 pub(crate) mod steering;
 pub(crate) mod view;
+mod wearer;
 
 use std::path::PathBuf;
 

@@ -10,6 +10,7 @@ use clap::Parser as _;
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
 use crate::app::choose::{Purpose, choose, settle};
 use crate::app::notify::notify;
+use crate::app::wearer::of_wearer;
 use crate::app::{repository, script_modes};
 use crate::cli::{Cli, Command, Run};
 use crate::config::{
@@ -21,7 +22,7 @@ use crate::plugin::{self, Chosen, Loaded};
 use crate::process::{self, Clocks};
 use crate::run::budget::Prices;
 use crate::run::decide::Policy;
-use crate::run::hats::Hats;
+use crate::run::hats::{Hats, Wearer};
 use crate::run::mode::Mode;
 use crate::run::prompt::Source;
 use crate::run::verify::Check;
@@ -105,6 +106,7 @@ pub(crate) fn plan_from(
         Task::Known(prompt) => prompt,
         Task::Asked(args) => prompt_source(args, &settings, &agent, &workspace)?,
     };
+    finish_plan(&prompt, &mut settings);
     let words = prompt.read()?;
     let mut turn = Turn::new(&words, &workspace);
     if settings.mode.value == RunMode::Interactive {
@@ -142,12 +144,14 @@ pub(crate) fn plan_from(
     let mut workers = vec![first];
     let substitutes = settings.fallback.value.len();
     for name in settings.fallback.value.clone() {
-        let asked = settings.fallback.origin.clone();
-        workers.push(another(&name, asked, &common, &file, &workspace, purpose, &mut loaded)?);
+        let own = of_wearer(&Wearer::named(&name), &settings.fallback.origin, &common);
+        workers.push(another(own, &file, &workspace, purpose, &mut loaded)?);
     }
-    for Setting { value: name, origin } in settings.hats.value.agents.clone() {
-        if !workers.iter().any(|worker| worker.agent.id() == name) {
-            workers.push(another(&name, origin, &common, &file, &workspace, purpose, &mut loaded)?);
+    for Setting { value: (hat, wearer), origin } in &settings.hats.value.wearers {
+        let known = workers.iter().any(|worker| Some(worker.agent.id()) == wearer.agent.as_deref());
+        if wearer.is_special() || !known {
+            let worker = another(of_wearer(wearer, origin, &common), &file, &workspace, purpose, &mut loaded)?;
+            workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
         }
     }
     let plan = Plan {
@@ -182,6 +186,17 @@ pub(crate) fn plan_from(
         workspace,
     };
     Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
+}
+
+/// A plan of another loop, as the prompt of a run, is done when its items are.
+fn finish_plan(prompt: &Source, settings: &mut Settings) {
+    if let (Source::File(path), Setting { value: Some(plan), origin: Origin::Contract(_) }) =
+        (prompt, &settings.prompt_file)
+        && path == plan
+        && settings.plan_file.value.is_none()
+    {
+        settings.plan_file = settings.prompt_file.clone();
+    }
 }
 
 fn policy(settings: &Settings) -> Policy {
@@ -296,27 +311,17 @@ fn worker(agent: Agent, settings: &mut Settings, file: &FileLayer, workspace: &P
         None if transcript.name() == PLAIN.name => None,
         limit => positive(limit.unwrap_or(STARTUP)),
     };
-    Ok(Worker { agent, transcript, timeout: positive(timeout), startup })
+    Ok(Worker { agent, hat: None, transcript, timeout: positive(timeout), startup })
 }
 
-/// An agent that takes over, or that a hat names. Model, effort and dialect are the chosen agent's, not its.
+/// Another agent than the chosen one, with settings of its own.
 fn another(
-    name: &str,
-    asked: Origin,
-    settings: &Settings,
+    mut own: Settings,
     file: &FileLayer,
     workspace: &Path,
     purpose: Purpose,
     loaded: &mut BTreeMap<String, Loaded>,
 ) -> Result<Worker, UserError> {
-    let mut own = settings.clone();
-    own.agent = Setting::new(name.to_owned(), asked);
-    own.command = Setting::new(None, Origin::Default);
-    own.model = Setting::new(None, Origin::Default);
-    own.effort = Setting::new(None, Origin::Default);
-    own.tools = Setting::new(Vec::new(), Origin::Default);
-    own.extra_args = Setting::new(Vec::new(), Origin::Default);
-    own.transcript = Setting::new(Choice::Auto, Origin::Default);
     let Chosen { agent, loaded: plugin, .. } = choose(&own, file, workspace, purpose)?;
     loaded.extend(plugin.map(|plugin| (agent.id().to_owned(), plugin)));
     worker(agent, &mut own, file, workspace)
@@ -452,6 +457,7 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
     if let Some(path) = args.prompt_file.as_ref().or(settings.prompt_file.value.as_ref()) {
         // The user named it, so it may be anywhere, and a pipe such as `<(command)` is read once.
         let given = args.prompt_file.is_some();
+        let path = if given { path } else { &prompt_of_preset(path, &settings.prompt_file.origin, workspace) };
         return match std::fs::metadata(path) {
             Ok(metadata) if given && !metadata.is_file() && !metadata.is_dir() => {
                 Ok(Source::Text { text: read_pipe(path)?, from: path.display().to_string() })
@@ -476,6 +482,17 @@ fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Pat
         .hint("from a pipe: `… | ralph run -`");
     let own = ["plan", "build"].iter().any(|mode| workspace.join(format!(".ralph/prompts/{mode}.md")).is_file());
     Err(if own { error.hint("this project has its own prompts: use `ralph plan` or `ralph build`") } else { error })
+}
+
+/// Where the prompt file of a configuration is: beside that, or, for a preset in a directory of its own, in the workspace.
+fn prompt_of_preset(path: &Path, origin: &Origin, workspace: &Path) -> PathBuf {
+    let beside = match origin {
+        Origin::File { path: file, .. } if !path.exists() => {
+            file.parent().and_then(|base| path.strip_prefix(base).ok())
+        }
+        _ => None,
+    };
+    beside.map(|name| workspace.join(name)).filter(|path| path.exists()).unwrap_or_else(|| path.to_owned())
 }
 
 /// A prompt from a pipe or a device that the user named.

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use crate::agent::{self, Catalog, Entry, Source, Start};
 use crate::app::choose::{catalog, options, passed_over};
+use crate::app::wearer::of_wearer;
 use crate::config::{Adapter, CommandLine, FileLayer, Origin, Setting, Settings, ShellLine};
 use crate::error::UserError;
 use crate::plugin;
+use crate::run::hats::Wearer;
 use crate::transcript::Choice;
 use crate::trust::{self, Item};
 
@@ -38,13 +40,13 @@ fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec
     }
     let catalog = catalog(workspace, file)?;
     items.extend(of_agent(settings, file, &catalog, workspace)?);
-    let fallback = settings.fallback.value.iter().map(|name| (name, &settings.fallback.origin));
-    let of_hats = settings.hats.value.agents.iter().map(|agent| (&agent.value, &agent.origin));
-    for (name, origin) in fallback.chain(of_hats) {
-        let mut own = settings.clone();
-        own.agent = Setting::new(name.clone(), origin.clone());
-        own.command = Setting::new(None, Origin::Default);
-        items.extend(of_agent(&own, file, &catalog, workspace)?);
+    let fallback = settings.fallback.value.iter().map(|name| (Wearer::named(name), &settings.fallback.origin));
+    let of_hats = settings.hats.value.wearers.iter().map(|hat| (hat.value.1.clone(), &hat.origin));
+    for (wearer, origin) in fallback.chain(of_hats) {
+        if !wearer.args.is_empty() {
+            items.push(command("hats.args", &wearer.args.join(" "), origin));
+        }
+        items.extend(of_agent(&of_wearer(&wearer, origin, settings), file, &catalog, workspace)?);
     }
     items.dedup();
     Ok(items)

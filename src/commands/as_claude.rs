@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use crate::agent::{Agent, Phase, Session, Turn};
+use crate::agent::{Agent, Permissions, Phase, Session, Turn};
 use crate::app::choose::{Purpose, choose};
 use crate::app::repository;
 use crate::app::warn;
@@ -97,8 +97,10 @@ fn play(name: &str, arguments: &Arguments, out: &mut Voice) -> Result<bool, User
     repository::consent(&settings, &file, &workspace)?;
     let agent = choose(&settings, &file, &workspace, Purpose::Run)?.agent;
     let mut agent = with_what_it_takes(agent);
+    // The wrappers grant everything where nothing else is said.
+    agent.options.permissions.get_or_insert(Permissions::Full);
     if arguments.asks {
-        agent.definition.arguments.approve.clear();
+        agent.definition.arguments.grant(Vec::new());
     }
     let prompt = prompt(arguments, out)?;
     let phase = Phase::of(&prompt);

@@ -22,7 +22,7 @@ pub(crate) fn report(planned: &Planned, output: Output) -> Result<String, UserEr
     let (words, prompt) = plan.first_prompt()?;
     let Worker { agent, transcript, .. } = plan.chosen();
     let examined = !plan.notices.iter().any(|notice| notice == NOT_EXAMINED);
-    let turn = Turn::new(&prompt, &plan.workspace);
+    let turn = Turn { way: plan.screen.way(), ..Turn::new(&prompt, &plan.workspace) };
     let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
     let definition = &agent.definition;
     let source = defined_by.as_ref().map_or_else(|| "the command you gave".to_owned(), ToString::to_string);

@@ -10,6 +10,7 @@ use crate::app::appearance::appearance;
 use crate::app::find::{Here, print};
 use crate::cli::history::Stats;
 use crate::error::UserError;
+use crate::journal::Cost;
 use crate::journal::summary::Ended;
 use crate::ui::figures;
 use crate::ui::history::RunDetails;
@@ -24,7 +25,7 @@ const BAR: u32 = 24;
 struct Sums {
     iterations: u64,
     tokens: Option<u64>,
-    cost: Option<f64>,
+    cost: Option<Cost>,
     duration_ms: u64,
 }
 
@@ -37,7 +38,7 @@ impl Sums {
         self.iterations += more.iterations;
         self.duration_ms += more.duration_ms;
         self.tokens = [self.tokens, more.tokens].into_iter().flatten().reduce(u64::saturating_add);
-        self.cost = [self.cost, more.cost].into_iter().flatten().reduce(|sum, more| sum + more);
+        self.cost = [self.cost, more.cost].into_iter().flatten().reduce(Cost::and);
     }
 }
 
@@ -52,7 +53,8 @@ pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
             .map(|((day, agent, model), sums)| {
                 json!({
                     "day": day, "agent": agent, "model": model, "iterations": sums.iterations,
-                    "tokens": sums.tokens, "cost_usd": sums.cost, "duration_ms": sums.duration_ms,
+                    "tokens": sums.tokens, "cost_usd": sums.cost.map(|cost| cost.usd),
+                    "cost_source": sums.cost.map(|cost| cost.source), "duration_ms": sums.duration_ms,
                 })
             })
             .collect();
@@ -62,7 +64,7 @@ pub(crate) fn run(args: &Stats) -> Result<u8, UserError> {
         let mut text = "day,agent,model,iterations,tokens,cost_usd,duration_ms\n".to_owned();
         for ((day, agent, model), sums) in &groups {
             let tokens = sums.tokens.map_or_else(String::new, |tokens| tokens.to_string());
-            let cost = sums.cost.map_or_else(String::new, |cost| cost.to_string());
+            let cost = sums.cost.map_or_else(String::new, |cost| cost.usd.to_string());
             let (agent, model) = (field(agent), field(model));
             let _ = writeln!(text, "{day},{agent},{model},{},{tokens},{cost},{}", sums.iterations, sums.duration_ms);
         }
@@ -113,7 +115,7 @@ fn chart(text: &mut String, title: &str, sums: &BTreeMap<String, Sums>, block: &
             figures::count(sums.iterations),
             figures::duration(sums.duration_ms),
             sums.tokens.map_or_else(|| "-".to_owned(), figures::count),
-            sums.cost.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.2}")),
+            sums.cost.map_or_else(|| "-".to_owned(), figures::cost),
             bar(weight(sums), largest, BAR, block),
         ]);
     }

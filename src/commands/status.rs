@@ -24,7 +24,8 @@ pub(crate) fn run(args: &Status) -> Result<u8, UserError> {
         "max_iterations": summary.max_iterations,
         "duration_ms": run.duration_ms(),
         "usage": summary.usage(),
-        "cost_usd": summary.cost(),
+        "cost_usd": summary.cost().map(|cost| cost.usd),
+        "cost_source": summary.cost().map(|cost| cost.source),
         "max_cost_usd": summary.max_cost_usd,
         "reason": last_reason(&run),
     })))

@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json, json};
 use super::command::CommandLine;
 use super::reading::Reading;
 use super::table::layer;
-use super::value::SettingValue;
+use super::value::{SettingValue, words};
+use crate::agent::Permissions;
 use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::yaml::{Node, Value};
@@ -27,12 +28,16 @@ layer! {
         "args" args: Option<Vec<String>> = None;
         /// Added after the arguments of its agent file, before session and prompt.
         "extra_args" extra_args: Vec<String> = Vec::new();
+        /// What it may do without asking: `full`, or `safe`: as little as lets it work alone. Unset: `full`, and `safe` for codex. `docs/agents.md` lists the flags.
+        "permissions" permissions: Option<Permissions> = None;
         /// Environment variables to set.
         "env" env: Variables = Variables::default();
         /// Ask the agent to stream partial messages, where it can.
         "partial" partial: bool = false;
     }
 }
+
+words! { Permissions { "safe" => Safe, "full" => Full } }
 
 /// Environment variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

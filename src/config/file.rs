@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use super::adapter::{self, Adapter};
+use super::command::PromptMode;
 use super::legacy;
+use super::origin::{Origin, Setting};
 use super::reading::Reading;
 use super::settings::Layer;
 use super::value::OneLine;
@@ -28,6 +30,8 @@ pub(crate) struct FileLayer {
     pub layer: Layer,
     /// `adapters.NAME`: what holds for one agent only.
     pub adapters: Vec<(String, Adapter)>,
+    /// It is written for ralph-orchestrator: what it leaves out has that program's default.
+    pub of_orchestrator: bool,
     /// Unknown keys and the like.
     pub warnings: Vec<String>,
 }
@@ -103,6 +107,14 @@ pub(crate) fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer,
             let (last, first): (Vec<&Entry>, Vec<&Entry>) =
                 entries.iter().partition(|entry| legacy::is_flat(&entry.key) || legacy::has_alias(&entry.key));
             first.into_iter().chain(last).try_for_each(|entry| section(&mut reading, &mut file, "", entry))?;
+            if let Some(line) = legacy::told_by(entries) {
+                file.of_orchestrator = true;
+                let origin = Origin::File { path: path.to_owned(), line };
+                // A command that speaks Claude is not one of its backends, and takes either form.
+                if file.layer.agent.as_ref().is_none_or(|agent| agent.value != "claude-command") {
+                    file.layer.prompt_mode.get_or_insert_with(|| Setting::new(Some(PromptMode::Arg), origin));
+                }
+            }
         }
         other => {
             let message = format!("the file must be a mapping of sections, found {}", other.kind());

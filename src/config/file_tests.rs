@@ -174,7 +174,7 @@ fn a_flat_file_of_ralph_orchestrator_works_and_the_rest_is_one_warning() {
     assert_eq!(
         file.warnings,
         ["these keys of ralph-orchestrator in `ralph.yml` do nothing here: `checkpoint_interval` (line 6), `verbose` \
-          (line 8), `adapters.gemini.max_retries` (line 13)"]
+          (line 8), `adapters.gemini.max_retries` (line 13); see `docs/coming-from.md#ralph-orchestrator`"]
     );
 }
 

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use super::origin::Setting;
+use super::command::Program;
+use super::origin::{Origin, Setting};
 use super::reading::Reading;
 use super::value::{SettingValue, words};
 use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::run::budget::{Price, Pricing};
 use crate::run::decide::Permission;
-use crate::run::hats::Hat;
+use crate::run::hats::{Hat, Wearer};
 use crate::run::notify::Moment;
 use crate::run::verify::{Check, DEFAULT_TIMEOUT};
 use crate::yaml::{Node, Value};
@@ -261,18 +262,30 @@ impl SettingValue for Pricing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HatList {
     pub hats: Vec<Hat>,
-    /// The agents that some of them name, and where.
-    pub agents: Vec<Setting<String>>,
+    /// The hats that say who wears them, and where.
+    pub wearers: Vec<Setting<(String, Wearer)>>,
 }
 
-const HAT_KEYS: [&str; 8] =
-    ["name", "description", "triggers", "publishes", "instructions", "agent", "max_activations", "default_publishes"];
+const HAT_KEYS: [&str; 11] = [
+    "name",
+    "description",
+    "triggers",
+    "publishes",
+    "instructions",
+    "agent",
+    "args",
+    "model",
+    "effort",
+    "max_activations",
+    "default_publishes",
+];
 
 impl SettingValue for HatList {
     fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
         let mut list = Self::default();
         for entry in reading.entries(node, key, "a mapping of hats")? {
-            let hat = hat(reading, &entry.key, &entry.node, &format!("{key}.{}", entry.key), &mut list.agents)?;
+            let (hat, origin) = hat(reading, &entry.key, &entry.node, &format!("{key}.{}", entry.key))?;
+            list.wearers.extend(origin.map(|origin| Setting::new((hat.id.clone(), hat.wearer.clone()), origin)));
             list.hats.push(hat);
         }
         Ok(list)
@@ -299,8 +312,19 @@ impl SettingValue for HatList {
             if !hat.instructions.is_empty() {
                 put("instructions", json!(hat.instructions));
             }
-            if let Some(agent) = &hat.agent {
-                put("agent", json!(agent));
+            let Wearer { agent, command, args, model, effort } = &hat.wearer;
+            match (agent, command) {
+                (_, Some(argv)) => put("agent", json!({"command": argv.first(), "args": argv.get(1..)})),
+                (Some(agent), None) => put("agent", json!(agent)),
+                (None, None) => {}
+            }
+            if !args.is_empty() {
+                put("args", json!(args));
+            }
+            for (key, value) in [("model", model), ("effort", effort)] {
+                if let Some(value) = value {
+                    put(key, json!(value));
+                }
             }
             if let Some(most) = hat.max_activations {
                 put("max_activations", json!(most));
@@ -315,24 +339,23 @@ impl SettingValue for HatList {
 
     fn schema() -> Json {
         let (text, list) = (String::schema(), Vec::<String>::schema());
+        let with_args = json!({"type": "object", "additionalProperties": false,
+            "properties": {"type": text, "agent": text, "command": text, "args": list}});
         json!({"type": "object", "additionalProperties": {
             "type": "object", "required": ["triggers"],
             "properties": {
                 "name": text, "description": text, "triggers": list, "publishes": list, "instructions": text,
-                "agent": text, "max_activations": u32::schema(), "default_publishes": text,
+                "agent": {"anyOf": [text, with_args]}, "args": list, "model": text, "effort": text,
+                "max_activations": u32::schema(), "default_publishes": text,
             },
         }})
     }
 }
 
-fn hat(
-    reading: &mut Reading<'_>,
-    id: &str,
-    node: &Node,
-    full: &str,
-    agents: &mut Vec<Setting<String>>,
-) -> Result<Hat, UserError> {
+/// A hat, and where it says who wears it.
+fn hat(reading: &mut Reading<'_>, id: &str, node: &Node, full: &str) -> Result<(Hat, Option<Origin>), UserError> {
     let mut hat = Hat { id: id.to_owned(), name: id.to_owned(), ..Hat::default() };
+    let mut origin = None;
     for entry in reading.entries(node, full, "a mapping with `triggers`")? {
         let key = format!("{full}.{}", entry.key);
         let node = &entry.node;
@@ -343,20 +366,50 @@ fn hat(
             "triggers" => hat.triggers = topics(reading, node, &key)?,
             "publishes" => hat.publishes = topics(reading, node, &key)?,
             "instructions" => hat.instructions = String::read(reading, node, &key)?,
-            "agent" | "backend" => {
-                let agent = reading.setting::<String>(node, &key)?;
-                hat.agent = Some(agent.value.clone());
-                agents.push(agent);
-            }
+            "agent" | "backend" => backend(reading, node, &key, &mut hat.wearer)?,
+            "args" | "backend_args" => hat.wearer.args.extend(Vec::<String>::read(reading, node, &key)?),
+            "model" => hat.wearer.model = Some(String::read(reading, node, &key)?),
+            "effort" => hat.wearer.effort = Some(String::read(reading, node, &key)?),
             "max_activations" => hat.max_activations = Some(u32::read(reading, node, &key)?),
             "default_publishes" => hat.default_publishes = Some(String::read(reading, node, &key)?),
             other => unknown(reading, full, other, entry, &HAT_KEYS),
+        }
+        if origin.is_none() && hat.wearer != Wearer::default() {
+            origin = Some(reading.origin(node));
         }
     }
     if hat.triggers.is_empty() {
         return Err(reading.wrong(node, &format!("`{full}` has no `triggers`, so that nothing would ever call it")));
     }
-    Ok(hat)
+    Ok((hat, origin))
+}
+
+/// The agent of a hat: its name, `{type, args}`, `{type, agent, args}` for an agent with profiles of its own, or
+/// `{command, args}` for any command.
+fn backend(reading: &mut Reading<'_>, node: &Node, key: &str, wearer: &mut Wearer) -> Result<(), UserError> {
+    if !matches!(node.value, Value::Map(_)) {
+        wearer.agent = Some(String::read(reading, node, key)?);
+        return Ok(());
+    }
+    let form = "the name of an agent, or a mapping with `type` or `command`";
+    let (mut profile, mut args) = (Vec::new(), Vec::new());
+    for entry in reading.entries(node, key, form)? {
+        let full = format!("{key}.{}", entry.key);
+        let node = &entry.node;
+        match entry.key.as_str() {
+            "type" => wearer.agent = Some(String::read(reading, node, &full)?),
+            "agent" => profile = vec!["--agent".to_owned(), String::read(reading, node, &full)?],
+            "command" => wearer.command = Some(vec![Program::read(reading, node, &full)?.0]),
+            "args" => args = Vec::<String>::read(reading, node, &full)?,
+            other => unknown(reading, key, other, entry, &["type", "agent", "command", "args"]),
+        }
+    }
+    match (&wearer.agent, &mut wearer.command) {
+        (Some(_), None) => wearer.args.splice(0..0, profile.into_iter().chain(args)).for_each(drop),
+        (None, Some(command)) if profile.is_empty() => command.extend(args),
+        _ => return Err(reading.expected(node, key, form)),
+    }
+    Ok(())
 }
 
 /// Topics: `a.b`, `a.*` or `*`.

@@ -1,6 +1,8 @@
 //! Files that were written for ralph-orchestrator: the flat keys of its first version mean what they meant, and what ralph
 //! does not do is told in one warning instead of one for each key.
 
+use crate::yaml::{Entry, Value};
+
 /// Flat keys, and the keys whose place they take. They win over those, as they did.
 const RENAMED: &[(&str, &str)] = &[
     ("prompt_file", "event_loop.prompt_file"),
@@ -65,18 +67,22 @@ const UNUSED_INSIDE: &[(&str, &[&str])] = &[
     ("adapters", &["max_retries", "tool_permissions"]),
     (
         "hats",
-        &[
-            "aggregate",
-            "backend_args",
-            "concurrency",
-            "disallowed_tools",
-            "extra_instructions",
-            "import",
-            "scratchpad",
-            "timeout",
-        ],
+        &["aggregate", "concurrency", "disallowed_tools", "extra_instructions", "import", "scratchpad", "timeout"],
     ),
 ];
+
+/// The line that tells that a file is ralph-orchestrator's: a flat key, or `cli.backend`.
+pub(crate) fn told_by(entries: &[Entry]) -> Option<usize> {
+    let backend = |entry: &Entry| match &entry.node.value {
+        Value::Map(inner) if entry.key == "cli" => inner.iter().find(|inner| inner.key == "backend").map(line),
+        _ => None,
+    };
+    entries.iter().find_map(|entry| if is_flat(&entry.key) { Some(line(entry)) } else { backend(entry) })
+}
+
+const fn line(entry: &Entry) -> usize {
+    entry.place.line
+}
 
 /// True for the flat keys of ralph-orchestrator's first version.
 pub(crate) fn is_flat(path: &str) -> bool {

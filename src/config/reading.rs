@@ -46,8 +46,13 @@ impl<'a> Reading<'a> {
 
     /// The value of a key with its place.
     pub(crate) fn setting<T: SettingValue>(&mut self, node: &Node, key: &str) -> Result<Setting<T>, UserError> {
-        let origin = Origin::File { path: self.path.to_owned(), line: node.place.line };
+        let origin = self.origin(node);
         Ok(Setting::new(T::read(self, node, key)?, origin))
+    }
+
+    /// Where a value is.
+    pub(crate) fn origin(&self, node: &Node) -> Origin {
+        Origin::File { path: self.path.to_owned(), line: node.place.line }
     }
 
     /// The entries of a mapping; `form` says what should be there.
@@ -94,7 +99,7 @@ impl<'a> Reading<'a> {
             self.unused.sort();
             let keys = self.unused.iter().map(|(line, key)| format!("`{key}` (line {line})"));
             let (name, keys) = (&self.name, keys.collect::<Vec<_>>().join(", "));
-            self.warnings.push(format!("these keys of ralph-orchestrator in `{name}` do nothing here: {keys}"));
+            self.warnings.push(format!("these keys of ralph-orchestrator in `{name}` do nothing here: {keys}; see `docs/coming-from.md#ralph-orchestrator`"));
         }
         Ok(self.warnings)
     }

@@ -57,9 +57,9 @@ settings! {
     "cli.args" args: Vec<String> = Vec::new();
     /// Extra arguments for the agent; on the command line they follow `--`.
     "cli.extra_args" extra_args: Vec<String> = Vec::new();
-    /// How a custom agent takes its prompt: `stdin` (the default) or `arg`.
+    /// How a custom agent takes its prompt: `stdin` or `arg`. Unset: `arg` where `prompt_flag` or `cli.backend` is set, else `stdin`.
     "cli.prompt_mode" prompt_mode: Option<PromptMode> = None;
-    /// The flag before the prompt of a custom agent, with `prompt_mode: arg`.
+    /// The flag before the prompt of a custom agent.
     "cli.prompt_flag" prompt_flag: Option<String> = None;
     /// The model, passed to the agent as is.
     "cli.model" model: Option<String> = None;

@@ -148,9 +148,9 @@ impl Receipt {
         self.files.len() as u64 + u64::from(self.more_files)
     }
 
-    /// What it cost in US dollars: counted by ralph, or as the agent reports it.
-    pub(crate) fn cost_usd(&self) -> Option<f64> {
-        self.cost.map(|cost| cost.usd).or(self.usage.cost_usd)
+    /// What it cost: counted by ralph, or as the agent reports it.
+    pub(crate) fn known_cost(&self) -> Option<Cost> {
+        self.cost.or_else(|| self.usage.cost_usd.map(Cost::reported))
     }
 }
 
@@ -204,6 +204,19 @@ pub struct Cost {
     pub usd: f64,
     /// Who says so.
     pub source: CostSource,
+}
+
+impl Cost {
+    /// What an agent says.
+    pub(crate) const fn reported(usd: f64) -> Self {
+        Self { usd, source: CostSource::Reported }
+    }
+
+    /// Both together.
+    pub(crate) fn and(self, more: Self) -> Self {
+        let source = if self.source == more.source { self.source } else { CostSource::Mixed };
+        Self { usd: self.usd + more.usd, source }
+    }
 }
 
 /// Who says what something cost.

@@ -161,7 +161,7 @@ pub struct Ended {
     /// Its tokens, when the agent reports them.
     pub tokens: Option<u64>,
     /// Its cost, when someone knows it.
-    pub cost: Option<f64>,
+    pub cost: Option<Cost>,
     /// Whether the user's commands agreed.
     pub verified: Option<bool>,
 }
@@ -173,7 +173,7 @@ impl From<&Receipt> for Ended {
             class: receipt.class,
             duration_ms: receipt.duration_ms,
             tokens: receipt.usage.total_or_sum(),
-            cost: receipt.cost_usd(),
+            cost: receipt.known_cost(),
             verified: receipt.verified,
         }
     }
@@ -406,8 +406,8 @@ impl Summary {
     }
 
     /// What all iterations cost, as far as someone knows it; `None` when nobody does.
-    pub(crate) fn cost(&self) -> Option<f64> {
-        self.ended().filter_map(|ended| ended.cost).reduce(|sum, more| sum + more)
+    pub(crate) fn cost(&self) -> Option<Cost> {
+        self.ended().filter_map(|ended| ended.cost).reduce(Cost::and)
     }
 
     /// How long its iterations took, or the whole run when that is known.

@@ -10,6 +10,7 @@ const LOOPS: &[(&str, &[&str])] = &[
     ("bmalph", &[".ralph/.ralphrc", ".ralphrc", ".ralph/drivers/claude-code.sh"]),
     ("ralph-loop", &[".ralph/config"]),
     ("ralphex", &[".ralphex/config"]),
+    ("ralph_py", &["scripts/ralph/prompt.md"]),
 ];
 
 /// One line about the loop that a project was set up for.

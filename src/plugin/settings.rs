@@ -89,7 +89,7 @@ pub(crate) fn claude_for_driver(
     let mode = global("CLAUDE_PERMISSION_MODE").filter(|mode| *mode != BYPASS).unwrap_or("default").to_owned();
     let mut definition = entry.definition.clone();
     let approve = ["--permission-mode", &mode, "--allowedTools"].map(str::to_owned).into_iter().chain(allowed.clone());
-    definition.arguments.approve = approve.collect();
+    definition.arguments.grant(approve.collect());
     if let Some(interactive) = &mut definition.interactive {
         interactive.args.clone_from(&definition.arguments.approve);
     }

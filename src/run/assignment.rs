@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use jiff::Timestamp;
 
 use super::coordinator::Looping;
-use super::hats::WornHat;
+use super::hats::{Hat, WornHat};
 use super::iteration::{Iteration, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
@@ -13,7 +13,7 @@ use super::{CONTROL, LeftBehind, Plan, Recorder, Screen};
 use crate::agent::{Contract, Session, Turn, Way};
 use crate::error::UserError;
 use crate::journal::Fact;
-use crate::process::{Clocks, Link};
+use crate::process::{Clocks, Link, Stdin};
 use crate::transcript::{Context, PLAIN, Selected};
 
 /// What reads a program that draws for a person.
@@ -49,9 +49,7 @@ impl<'p> Looping<'p> {
             let board = &mut self.memory.board;
             board.wear(&plan.hats).or_else(|| board.again(&plan.hats))
         };
-        let wanted = worn.as_ref().and_then(|worn| worn.hat.agent.as_deref());
-        let wanted =
-            wanted.and_then(|name| plan.workers.iter().position(|worker| worker.agent.id() == name)).unwrap_or(0);
+        let wanted = worn.as_ref().map_or(0, |worn| plan.wearer(&worn.hat));
         let worker = self.memory.cooldown.first(plan.order(wanted), Timestamp::now()).unwrap_or(wanted);
         let agent = &plan.workers[worker].agent;
         let (session, reason) = self.memory.sessions.next(plan.session, agent, Timestamp::now());
@@ -94,16 +92,21 @@ impl<'p> Looping<'p> {
             marker,
         };
         let prompt = compose(&words, &context);
-        let Worker { agent, transcript, timeout, startup } = &plan.workers[assignment.worker];
+        let Worker { agent, transcript, timeout, startup, .. } = &plan.workers[assignment.worker];
         let mut turn = Turn { environment: self.environment(assignment), ..Turn::new(&prompt, &plan.workspace) };
         turn.session = assignment.session.clone();
-        if self.memory.other_way.contains(&assignment.worker) {
+        turn.way = plan.screen.way();
+        if turn.way == Way::Usual && self.memory.other_way.contains(&assignment.worker) {
             turn.way = Way::Large;
         }
         turn.mode = plan.screen.attendance();
         let mut invocation = agent.invocation(&turn)?;
         if plan.screen != Screen::Pipes {
             invocation.link = Link::Pty(plan.room.size());
+            // Programs that insist on a terminal look at their standard input.
+            if matches!(invocation.stdin, Stdin::Null) {
+                invocation.stdin = Stdin::Keys;
+            }
         }
         // What a program draws for a person is words, whatever the agent speaks to machines.
         let transcript = if plan.screen == Screen::Users { &DRAWN } else { transcript };
@@ -142,6 +145,13 @@ impl<'p> Looping<'p> {
 }
 
 impl Plan {
+    /// The worker for a hat.
+    fn wearer(&self, hat: &Hat) -> usize {
+        let named = |worker: &Worker| worker.hat.is_none() && Some(worker.agent.id()) == hat.wearer.agent.as_deref();
+        let own = self.workers.iter().position(|worker| worker.hat.as_ref() == Some(&hat.id));
+        own.or_else(|| self.workers.iter().position(named)).unwrap_or(0)
+    }
+
     /// The workers that may do the work of this one: first itself, then the substitutes.
     pub(super) fn order(&self, wanted: usize) -> impl Iterator<Item = usize> + Clone + use<> {
         std::iter::once(wanted).chain((0..=self.substitutes).filter(move |&worker| worker != wanted))

@@ -132,7 +132,7 @@ impl Looping<'_> {
             run: self.directory.id.clone(),
             pid: std::process::id(),
             agent: agent.id().to_owned(),
-            command: agent.command_line(&self.plan.workspace, self.plan.screen.attendance()),
+            command: agent.command_line(&self.plan.workspace, self.plan.screen.attendance(), self.plan.screen.way()),
             transcript: if self.plan.screen == Screen::Users { PLAIN.name.to_owned() } else { transcript.name() },
             workspace: self.plan.workspace.display().to_string(),
             prompt: self.plan.prompt.name(),

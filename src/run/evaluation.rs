@@ -11,7 +11,7 @@ use super::coordinator::Looping;
 use super::decide::{Failure, Progress, Report, Verification};
 use super::iteration::Inputs;
 use super::iteration_result::IterationResult;
-use super::{Interrupts, Recorder, sessions, verify};
+use super::{Interrupts, Recorder, Worker, sessions, verify};
 use crate::agent::Agent;
 use crate::error::{UserError, io_reason};
 use crate::event::{FailureClass, Topic};
@@ -331,7 +331,10 @@ impl Looping<'_> {
     /// Counts tokens and money, and says what cannot be seen.
     pub(super) fn spend(&mut self, result: &mut IterationResult, recorder: &mut Recorder) -> Result<(), UserError> {
         let Receipt { usage, .. } = &result.receipt;
-        let worker = self.plan.workers.iter().find(|worker| worker.agent.id() == result.receipt.agent);
+        let is_its = |worker: &&Worker| worker.agent.id() == result.receipt.agent;
+        let of_hat = |worker: &&Worker| is_its(worker) && worker.hat.is_some() && worker.hat == result.receipt.hat;
+        let workers = &self.plan.workers;
+        let worker = workers.iter().find(of_hat).or_else(|| workers.iter().find(is_its));
         let asked_for = worker.and_then(|worker| worker.agent.options.model.as_deref());
         let cost = self.plan.prices.cost(usage, asked_for);
         result.report.spent = Spent::of(usage, cost);

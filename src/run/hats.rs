@@ -25,12 +25,42 @@ pub struct Hat {
     pub publishes: Vec<String>,
     /// What the agent is told when it wears it.
     pub instructions: String,
-    /// Which agent wears it; the run's own when absent.
-    pub agent: Option<String>,
+    /// Who wears it.
+    pub wearer: Wearer,
     /// How often it may be worn.
     pub max_activations: Option<u32>,
     /// What is published when it publishes nothing.
     pub default_publishes: Option<String>,
+}
+
+/// Who wears a hat: the run's own agent where nothing else is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wearer {
+    /// The name of an agent.
+    pub agent: Option<String>,
+    /// Any command instead: a program with its arguments.
+    pub command: Option<Vec<String>>,
+    /// Extra arguments for the agent.
+    pub args: Vec<String>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+}
+
+impl Wearer {
+    /// An agent as it is.
+    pub(crate) fn named(agent: &str) -> Self {
+        Self { agent: Some(agent.to_owned()), ..Self::default() }
+    }
+
+    /// Its agent for people; `None` for the run's own.
+    pub(crate) fn shown(&self) -> Option<String> {
+        self.command.as_ref().map(|argv| argv.join(" ")).or_else(|| self.agent.clone())
+    }
+
+    /// True when the hat needs a worker of its own: one that differs in more than its name.
+    pub(crate) fn is_special(&self) -> bool {
+        *self != Self { agent: self.agent.clone(), ..Self::default() }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -85,7 +85,20 @@ fn failed(tally: &Tally, authority: Authority, process: &Ended, ended: String, n
             (FailureClass::Agent, format!("{ended}{detail}"), None)
         }
     };
+    let message = if tally.stderr.iter().any(|line| wants_a_terminal(line)) {
+        format!("{message}; it needs a terminal: try `--pty`")
+    } else {
+        message
+    };
     Judgement { ended, failure: Some(Failure { class, message, retry_after }) }
+}
+
+/// How programs complain that they are not on a terminal.
+fn wants_a_terminal(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["not a tty", "not a terminal", "raw mode is not supported", "inappropriate ioctl for device"]
+        .iter()
+        .any(|words| line.contains(words))
 }
 
 impl super::reading::Told {

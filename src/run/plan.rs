@@ -11,7 +11,7 @@ use super::plugins::Loader;
 use super::prompt::{LoopContext, Source, compose};
 use super::sessions;
 use super::verify::Check;
-use crate::agent::{Agent, Mode};
+use crate::agent::{Agent, Mode, Way};
 use crate::control::Order;
 use crate::error::UserError;
 use crate::process::{Clocks, Size};
@@ -71,6 +71,8 @@ pub(crate) struct Plan {
 /// One agent of the workers, and how its output is read.
 pub(crate) struct Worker {
     pub agent: Agent,
+    /// The only hat that it wears.
+    pub hat: Option<String>,
     /// What reads its output.
     pub transcript: Selected,
     /// The most time for one of its iterations.
@@ -111,6 +113,14 @@ pub(crate) enum Screen {
 }
 
 impl Screen {
+    /// How a prompt travels to an agent on it.
+    pub(crate) const fn way(self) -> Way {
+        match self {
+            Self::Terminal => Way::Terminal,
+            Self::Pipes | Self::Users => Way::Usual,
+        }
+    }
+
     /// Who is there to answer an agent that has it.
     pub(crate) const fn attendance(self) -> Mode {
         match self {

@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 use crate::event::Usage;
+use crate::journal::{Cost, CostSource};
 use crate::plural::ending;
 
 /// `218 ms`, `2.3 s`, `12 s`, `4m12s`, `2h05m`.
@@ -40,9 +41,27 @@ pub(crate) fn money(usd: f64) -> String {
     if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
+/// What something cost, and how that is known where the agent did not report it.
+pub(crate) fn cost(cost: Cost) -> String {
+    cost_of(cost, None)
+}
+
 /// What was spent, of what may be spent.
-pub(crate) fn money_of(usd: f64, most: Option<f64>) -> String {
-    most.map_or_else(|| money(usd), |most| format!("{} of {}", money(usd), dollars(most)))
+pub(crate) fn cost_of(cost: Cost, most: Option<f64>) -> String {
+    let of = most.map_or_else(String::new, |most| format!(" of {}", dollars(most)));
+    let how = match cost.source {
+        CostSource::Reported => "",
+        CostSource::Computed => " (computed)",
+        CostSource::Estimated => " (estimated)",
+        CostSource::Mixed => " (partly computed)",
+    };
+    format!("{}{of}{how}", money(cost.usd))
+}
+
+/// `$0.12`, or `~$0.12` where the agent did not report it: for where there is little room.
+pub(crate) fn short_cost(cost: Cost) -> String {
+    let about = if cost.source == CostSource::Reported { "" } else { "~" };
+    format!("{about}{}", money(cost.usd))
 }
 
 /// An amount that a person gave: `$5`, `$2.50`.
@@ -59,8 +78,8 @@ pub(crate) fn tokens(number: u64) -> String {
     format!("{} token{}", about(number), ending(number))
 }
 
-/// What is known of tokens and money; empty when nothing is.
-pub(crate) fn usage(usage: &Usage) -> Vec<String> {
+/// What is known of tokens and money; empty when nothing is. `spent` is what ralph counted.
+pub(crate) fn usage(usage: &Usage, spent: Option<Cost>) -> Vec<String> {
     let mut parts = Vec::new();
     match (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) {
         (None, None, None) => {}
@@ -72,7 +91,7 @@ pub(crate) fn usage(usage: &Usage) -> Vec<String> {
             parts.push(format!("tokens {}{cached}", sides.join(", ")));
         }
     }
-    parts.extend(usage.cost_usd.map(money));
+    parts.extend(spent.or_else(|| usage.cost_usd.map(Cost::reported)).map(cost));
     if let Some(model) = &usage.model {
         parts.push(model.clone());
     }
@@ -101,8 +120,24 @@ mod tests {
 
     #[test]
     fn unknown_is_not_zero() {
-        assert!(usage(&Usage::default()).is_empty());
+        assert!(usage(&Usage::default(), None).is_empty());
         let some = Usage { completion_tokens: Some(5), cost_usd: Some(0.012), ..Usage::default() };
-        assert_eq!(usage(&some), ["tokens 5 out", "$0.0120"]);
+        assert_eq!(usage(&some, None), ["tokens 5 out", "$0.0120"]);
+    }
+
+    #[test]
+    fn a_cost_that_was_not_reported_says_so() {
+        for (source, how) in [
+            (CostSource::Reported, ""),
+            (CostSource::Computed, " (computed)"),
+            (CostSource::Estimated, " (estimated)"),
+            (CostSource::Mixed, " (partly computed)"),
+        ] {
+            let spent = Cost { usd: 1.5, source };
+            assert_eq!(usage(&Usage::default(), Some(spent)), [format!("$1.50{how}")]);
+            assert_eq!(cost_of(spent, Some(5.0)), format!("$1.50 of $5{how}"));
+        }
+        let both = Cost::reported(1.0).and(Cost { usd: 0.5, source: CostSource::Computed });
+        assert_eq!((cost(both), short_cost(both)), ("$1.50 (partly computed)".to_owned(), "~$1.50".to_owned()));
     }
 }

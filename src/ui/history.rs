@@ -11,8 +11,8 @@ use super::style::{Glyphs, Ink, Palette};
 use super::table::{Align, lines};
 use super::text::{cut, harmless, width};
 use super::words;
-use crate::journal::Receipt;
 use crate::journal::summary::{IterationSummary, Summary};
+use crate::journal::{Cost, Receipt};
 
 /// One run with what is shown of it.
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ pub(crate) fn clock(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
 }
 
-fn money(cost: Option<f64>) -> String {
-    cost.map_or_else(|| "-".to_owned(), figures::money)
+fn money(cost: Option<Cost>) -> String {
+    cost.map_or_else(|| "-".to_owned(), figures::cost)
 }
 
 /// A run in a few lines: what it does or how it ended, what it has used, and the next command to type.
@@ -53,7 +53,7 @@ pub(crate) fn status(run: &RunDetails) -> String {
     let (agent, time) = (harmless(&summary.agent), figures::duration(run.duration_ms()));
     let _ = writeln!(text, "  {agent} · iteration {}{of} · {time}", summary.count());
     let limit = summary.max_cost_usd.map(|usd| format!("limit {}", figures::money(usd)));
-    let spent: Vec<String> = figures::usage(&summary.usage()).into_iter().chain(limit).collect();
+    let spent: Vec<String> = figures::usage(&summary.usage(), summary.cost()).into_iter().chain(limit).collect();
     if !spent.is_empty() {
         let _ = writeln!(text, "  {}", spent.join(" · "));
     }
@@ -133,7 +133,7 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
         ("ralph", harmless(&summary.ralph)),
     ];
     let mut sums = vec![figures::plural(summary.count() as u64, "iteration"), figures::duration(run.duration_ms())];
-    sums.extend(figures::usage(&summary.usage()).iter().map(|part| harmless(part)));
+    sums.extend(figures::usage(&summary.usage(), summary.cost()).iter().map(|part| harmless(part)));
     facts.push(("in all", sums.join(&format!(" {dot} "))));
     if summary.resumed > 0 {
         facts.push(("resumed", figures::plural(u64::from(summary.resumed), "time")));
@@ -172,7 +172,7 @@ fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, pal
             if receipt.tools_failed > 0 { format!(", {} failed", receipt.tools_failed) } else { String::new() };
         parts.push(format!("{}{failed}", figures::plural(u64::from(receipt.tools), "tool")));
     }
-    parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
+    parts.extend(figures::usage(&receipt.usage, receipt.cost).iter().map(|part| harmless(part)));
     let _ = writeln!(text, "  {}", parts.join(&format!(" {} ", glyphs.dot)));
     for line in work(receipt) {
         let _ = writeln!(text, "  {line}");
@@ -216,7 +216,7 @@ pub(crate) fn markdown(run: &RunDetails) -> String {
         figures::plural(summary.count() as u64, "iteration"),
         figures::duration(run.duration_ms()),
     ];
-    sums.extend(figures::usage(&summary.usage()).iter().map(|part| escaped(part)));
+    sums.extend(figures::usage(&summary.usage(), summary.cost()).iter().map(|part| escaped(part)));
     let _ = writeln!(text, "{}\n", sums.join(" · "));
     if let Some(end) = &summary.end {
         let _ = writeln!(text, "{}\n", escaped(end.reason.lines().next().unwrap_or_default()));
@@ -229,7 +229,7 @@ pub(crate) fn markdown(run: &RunDetails) -> String {
             continue;
         };
         let tokens = receipt.usage.total_or_sum().map_or_else(|| "-".to_owned(), figures::count);
-        let cost = receipt.cost_usd();
+        let cost = receipt.known_cost();
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {tokens} | {} | {} |",

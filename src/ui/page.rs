@@ -72,7 +72,7 @@ impl<W: Write> PageView<W> {
             ("iterations", summary.count().to_string()),
             ("time", figures::duration(run.duration_ms())),
         ];
-        let usage = figures::usage(&summary.usage()).join(" · ");
+        let usage = figures::usage(&summary.usage(), summary.cost()).join(" · ");
         if !usage.is_empty() {
             facts.push(("used", usage));
         }

@@ -98,7 +98,7 @@ impl<W: Write> SpanView<W> {
                 ("gen_ai.usage.input_tokens", usage.prompt_tokens.map(Value::from)),
                 ("gen_ai.usage.output_tokens", usage.completion_tokens.map(Value::from)),
                 ("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens.map(Value::from)),
-                ("ralph.cost_usd", receipt.cost_usd().map(Value::from)),
+                ("ralph.cost_usd", receipt.known_cost().map(|cost| Value::from(cost.usd))),
                 ("error.type", receipt.class.map(|class| class.name().into())),
             ];
             attributes.extend(known.into_iter().filter_map(|(key, value)| value.map(|value| attribute(key, value))));

@@ -190,7 +190,7 @@ pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
 pub(crate) fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
     let (ended, ink) = iteration(receipt);
     let mut parts = vec![ended, figures::duration(receipt.duration_ms)];
-    parts.extend(figures::usage(&receipt.usage).iter().map(|part| harmless(part)));
+    parts.extend(figures::usage(&receipt.usage, receipt.cost).iter().map(|part| harmless(part)));
     (parts, ink)
 }
 

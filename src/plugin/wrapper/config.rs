@@ -11,12 +11,18 @@ pub(crate) struct Ralphex {
     pub(crate) command: Option<(String, Origin)>,
     /// `claude_args`, with its place.
     pub(crate) args: Option<(String, Origin)>,
+    /// `plans_dir`: where the plans are.
+    pub(crate) plans: Option<String>,
 }
 
 impl Ralphex {
     /// This file over another one, key by key.
     pub(crate) fn over(self, lower: Self) -> Self {
-        Self { command: self.command.or(lower.command), args: self.args.or(lower.args) }
+        Self {
+            command: self.command.or(lower.command),
+            args: self.args.or(lower.args),
+            plans: self.plans.or(lower.plans),
+        }
     }
 }
 
@@ -36,6 +42,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Ralphex {
         let origin = || Origin::File { path: path.to_owned(), line: index + 1 };
         match key.trim() {
             "claude_command" => read.command = Some((value.to_owned(), origin())),
+            "plans_dir" => read.plans = Some(value.to_owned()),
             "claude_args" => read.args = Some((value.to_owned(), origin())),
             _ => {}
         }

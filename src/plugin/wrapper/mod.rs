@@ -104,13 +104,29 @@ fn taken_over(workspace: &Path) -> Layer {
     }
 }
 
-/// The effective value for such a run unless the user says otherwise; nothing when the settings mean another agent.
+/// The prompt of a project of that loop that has no other: its only open plan. Done plans are in a directory below.
+fn only_plan(workspace: &Path) -> Option<PathBuf> {
+    if !workspace.join(CONFIG).is_file() || workspace.join("PROMPT.md").exists() {
+        return None;
+    }
+    let directory = workspace.join(read(workspace).plans.as_deref().unwrap_or("docs/plans"));
+    let listing = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
+    let is_plan = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md") && path.is_file();
+    let mut plans = listing.filter(is_plan).filter(|path| user_file::inside(workspace, path).is_ok());
+    plans.next().filter(|_| plans.next().is_none())
+}
+
+/// The settings of such a run unless the user says otherwise; nothing when the settings mean another agent.
 pub(crate) fn layer(asked: &Settings, workspace: &Path) -> Result<Layer, UserError> {
-    let Some((_, origin)) = command(asked, workspace)? else { return Ok(Layer::default()) };
+    let prompt_file = only_plan(workspace).map(|plan| Setting::new(Some(plan), Origin::Contract("ralphex")));
+    let Some((_, origin)) = command(asked, workspace)? else {
+        return Ok(Layer { prompt_file, ..Layer::default() });
+    };
     let also = OF_SOME_RUNS.map(str::to_owned).to_vec();
     Ok(Layer {
         agent: Some(Setting::new(NAME.to_owned(), origin)),
         completion_also: Some(Setting::new(also, Origin::Contract(NAME))),
+        prompt_file,
         ..taken_over(workspace)
     })
 }

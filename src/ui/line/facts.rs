@@ -64,7 +64,7 @@ impl<W: Write> LineView<W> {
             // The checks have just said so.
             Fact::Decision { reason, .. } if !self.last_checks.is_empty() && words::is_rejection(reason) => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
-            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, question, changed, .. } => {
+            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, cost, question, changed, .. } => {
                 self.announce_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = words::outcome(*outcome);
                 self.output.line("", Ink::None)?;
@@ -76,7 +76,7 @@ impl<W: Write> LineView<W> {
                 }
                 let mut parts =
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
-                parts.extend(figures::usage(usage).iter().map(|part| harmless(part)));
+                parts.extend(figures::usage(usage, *cost).iter().map(|part| harmless(part)));
                 self.output.line(&parts.join(&dot), Ink::None)?;
                 let changes = changed.as_ref().map(|changed| words::changed(changed, &dot)).unwrap_or_default();
                 if !changes.is_empty() {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::event::Usage;
-use crate::journal::Activity;
+use crate::journal::{Activity, Cost};
 use crate::ui::appearance::KeysGoTo;
 use crate::ui::figures;
 use crate::ui::model::Model;
@@ -84,13 +84,13 @@ impl StatusLine {
 fn amounts(model: &Model) -> Vec<String> {
     let now = model.iteration.usage.as_ref();
     let tokens = model.run.tokens().unwrap_or(0) + now.and_then(Usage::total_or_sum).unwrap_or(0);
-    let usd = [model.run.cost(), now.and_then(|usage| usage.cost_usd)];
-    let usd = usd.into_iter().flatten().reduce(|sum, more| sum + more);
+    let cost = [model.run.cost(), now.and_then(|usage| usage.cost_usd).map(Cost::reported)];
+    let cost = cost.into_iter().flatten().reduce(Cost::and);
     let mut parts = Vec::new();
     if tokens > 0 {
         parts.push(figures::tokens(tokens));
     }
-    parts.extend(usd.map(|usd| figures::money_of(usd, model.run.max_cost_usd)));
+    parts.extend(cost.map(|cost| figures::cost_of(cost, model.run.max_cost_usd)));
     parts
 }
 

@@ -60,7 +60,7 @@ fn a_run_says_what_it_does_and_what_it_used() {
     fact(&mut model, Fact::IterationEnd { receipt: Box::new(receipt) });
     assert!(model.under_way().is_none());
     let tried = &model.run.iterations[0];
-    assert_eq!((IterationState::of(tried, true), model.run.cost()), (IterationState::Rejected, Some(0.5)));
+    assert_eq!((IterationState::of(tried, true), model.run.cost()), (IterationState::Rejected, cost));
     assert!(tried.receipt.is_none(), "a view of a run of any length keeps no receipts");
     fact(&mut model, Fact::Paused);
     assert_eq!(state(&model), RunState::Paused);

@@ -320,7 +320,7 @@ fn header(state: &ViewState, area: Rect, buffer: &mut Buffer) {
         parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
     }
     parts.extend(run.tokens().map(|tokens| (4, figures::tokens(tokens))));
-    parts.extend(run.cost().map(|cost| (3, figures::money_of(cost, run.max_cost_usd))));
+    parts.extend(run.cost().map(|cost| (3, figures::cost_of(cost, run.max_cost_usd))));
     let dot = format!(" {} ", state.theme.glyphs.dot);
     let line = loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);

@@ -55,8 +55,9 @@ impl Pages for List<'_> {
         let mut row = Row::new(ink, &format!("{mark:<2}"))
             .and(Ink::Strong, &format!("{:>digits$} ", entry.iteration))
             .and(Ink::None, &format!("{time:>7} "));
-        let price =
-            entry.ended.and_then(|ended| ended.cost.map(figures::money).or_else(|| ended.tokens.map(figures::about)));
+        let price = entry
+            .ended
+            .and_then(|ended| ended.cost.map(figures::short_cost).or_else(|| ended.tokens.map(figures::about)));
         row = row.and(Ink::Dim, &format!("{:>7} ", price.unwrap_or_default()));
         if let Some(hat) = &entry.hat {
             row = row.and(Ink::Agent, hat);

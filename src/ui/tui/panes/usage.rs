@@ -30,7 +30,7 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
         Row::new(
             Ink::None,
             &match cost {
-                Some(cost) => format!("{} in all", figures::money(cost)),
+                Some(cost) => format!("{} in all", figures::cost(cost)),
                 None => "cost: not reported".to_owned(),
             },
         ),
@@ -50,7 +50,7 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
         let values: Vec<f64> = ended
             .iter()
             .map(|ended| {
-                sum += ended.cost.unwrap_or(0.0);
+                sum += ended.cost.map_or(0.0, |cost| cost.usd);
                 sum
             })
             .collect();

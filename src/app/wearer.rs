@@ -1,0 +1,38 @@
+//! The settings of an agent besides the chosen one: it takes over, or it wears a hat.
+
+use crate::config::{Origin, Program, PromptMode, Setting, Settings};
+use crate::run::hats::Wearer;
+use crate::transcript::Choice;
+
+/// The settings of an agent that takes over, or that wears a hat. Model, effort and dialect of the chosen agent are not
+/// another's.
+pub(super) fn of_wearer(wearer: &Wearer, origin: &Origin, settings: &Settings) -> Settings {
+    let mut own = settings.clone();
+    if wearer.shown().is_some() {
+        own.command = Setting::new(None, Origin::Default);
+        own.model = Setting::new(None, Origin::Default);
+        own.effort = Setting::new(None, Origin::Default);
+        own.tools = Setting::new(Vec::new(), Origin::Default);
+        own.extra_args = Setting::new(Vec::new(), Origin::Default);
+        own.transcript = Setting::new(Choice::Auto, Origin::Default);
+    }
+    if let Some(name) = &wearer.agent {
+        own.agent = Setting::new(name.clone(), origin.clone());
+    }
+    if let Some((program, args)) = wearer.command.as_ref().and_then(|argv| argv.split_first()) {
+        own.agent = Setting::new("custom".to_owned(), origin.clone());
+        own.command = Setting::new(Some(Program(program.clone())), origin.clone());
+        own.args = Setting::new(args.to_vec(), origin.clone());
+        own.prompt_mode = Setting::new(Some(PromptMode::Arg), origin.clone());
+        own.prompt_flag = Setting::new(None, Origin::Default);
+    }
+    if !wearer.args.is_empty() {
+        own.extra_args = Setting::new([own.extra_args.value, wearer.args.clone()].concat(), origin.clone());
+    }
+    for (value, setting) in [(&wearer.model, &mut own.model), (&wearer.effort, &mut own.effort)] {
+        if value.is_some() {
+            *setting = Setting::new(value.clone(), origin.clone());
+        }
+    }
+    own
+}
