@@ -143,15 +143,12 @@ fn long_run(bytes: u64) {
     println!("  runs              {:.0} ms (target: 200)", ralph(&["runs"]).as_secs_f64() * 1e3);
     println!("  show              {:.0} ms (target: 200)", ralph(&["show"]).as_secs_f64() * 1e3);
     for output in ["lines", "json"] {
-        let replay = ralph(&["replay", "--no-delay", "--output", output]);
+        let replay = ralph(&["replay", "--output", output]);
         let rate = size / replay.as_secs_f64();
         println!("  replay, {output:9} {:.2} s, {rate:.0} MB/s (target: 200)", replay.as_secs_f64());
     }
     let mut replay = Command::new(RALPH);
-    replay
-        .args(["replay", "--no-delay"])
-        .current_dir(directory.path())
-        .env("RALPH_STATE_DIR", directory.path().join("state"));
+    replay.args(["replay"]).current_dir(directory.path()).env("RALPH_STATE_DIR", directory.path().join("state"));
     println!("  replay, memory    {:.1} MB at its peak", peak_memory(&mut replay) as f64 / 1024.0);
 }
 

@@ -102,10 +102,24 @@ fn logs_show_what_is_asked_for() {
 #[test]
 fn a_replay_looks_like_the_run_and_reads_the_raw_bytes_anew() {
     let ran = two_iterations();
-    assert_eq!(says_of(&ran, &["replay", "--no-delay"]), ran.stdout());
-    assert_eq!(says_of(&ran, &["replay", "--no-delay", "--with-adapter"]), ran.stdout());
+    assert_eq!(says_of(&ran, &["replay"]), ran.stdout());
+    assert_eq!(says_of(&ran, &["replay", "--with-adapter"]), ran.stdout());
     let journal = std::fs::read_to_string(run_directory(&ran.test.workspace()).unwrap().join("journal.jsonl")).unwrap();
     assert_eq!(says_of(&ran, &["export", "--to", "jsonl"]), journal);
+}
+
+#[test]
+fn a_replay_has_no_pauses_unless_a_speed_is_given() {
+    let script = Script::new().iteration(says("First words.").sleeps(1500).says(DONE));
+    let ran = Test::new().agent(script).run().complete();
+    let takes = |words: &[&str]| {
+        let begun = std::time::Instant::now();
+        assert!(says_of(&ran, words).contains("All done."));
+        begun.elapsed().as_millis()
+    };
+    let (at_once, real) = (takes(&["replay"]), takes(&["replay", "--speed", "1x"]));
+    assert!(real >= 1400, "--speed 1x left a pause of 1.5 s out: {real} ms");
+    assert!(at_once + 700 < real, "{at_once} ms without pauses, {real} ms with them");
 }
 
 #[test]

@@ -343,7 +343,7 @@ fn an_agent_that_draws_a_screen_is_shown_as_clean_text() {
     );
     let ran = Test::new().agent(says("").prints_raw(drawn)).args(&["--pty"]).run().complete();
     let ran = ran.shows("AI │ The work is **done**.").does_not_show("working").does_not_show("␛");
-    let again = ran.test.tool().args(["replay", "--no-delay", "--with-adapter"]).output().unwrap();
+    let again = ran.test.tool().args(["replay", "--with-adapter"]).output().unwrap();
     assert!(String::from_utf8_lossy(&again.stdout).contains("AI │ The work is **done**."), "{again:?}");
     assert!(String::from_utf8_lossy(&ran.raw("1.stdout")).contains("working 29"), "the raw file has every byte");
 }

@@ -28,6 +28,8 @@ pub struct Size {
     pub idle: Duration,
     /// Lines through the bridge to bash.
     pub lines: usize,
+    /// Files of a large repository.
+    pub files: u32,
 }
 
 /// One line of the table.
@@ -52,7 +54,8 @@ pub struct Bench {
 
 const NO_JQ: &str = "`jq` is not installed";
 
-fn ms(duration: Duration, count: u32) -> f64 {
+/// Milliseconds each.
+pub fn ms(duration: Duration, count: u32) -> f64 {
     duration.as_secs_f64() * 1000.0 / f64::from(count)
 }
 
@@ -72,7 +75,8 @@ impl Bench {
         Ok(command)
     }
 
-    fn shell(&self, script: &str) -> Command {
+    /// A script in bash.
+    pub fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("bash");
         command.args(["-c", script]).current_dir(&self.place).stdout(Stdio::null());
         command
@@ -126,7 +130,7 @@ impl Bench {
         })
     }
 
-    /// A whole run with a large output, and with one long line; then its journal again.
+    /// A whole run with a large output; then its journal again.
     fn large(&self) -> io::Result<Vec<Figure>> {
         let file = streams::file(&self.place, "claude", 50_000_000)?;
         let times = (self.size.large / fs::metadata(&file)?.len()).max(1);
@@ -149,18 +153,6 @@ impl Bench {
             baseline: format!("`cat` of its journal: {:.1} s", cat.wall.as_secs_f64()),
         });
         fs::remove_dir_all(self.place.join("large"))?;
-        let long = self.size.large;
-        let line = format!("head -c {long} /dev/zero | tr '\\0' x; echo");
-        fs::write(self.place.join("long.sh"), &line)?;
-        let agent = format!("sh {}", self.place.join("long.sh").display());
-        let run = self.looped("long", &["--agent-cmd", &agent])?;
-        let cat = cost(&mut self.shell("sh long.sh | cat"))?;
-        fs::remove_dir_all(self.place.join("long"))?;
-        figures.push(Figure {
-            what: format!("a run whose agent prints one line of {:.1} GB", long as f64 / 1e9),
-            ralph: format!("{:.0} MB/s, {:.1} s CPU, peak {}", run.rate(long), run.cpu.as_secs_f64(), mib(run.peak)),
-            baseline: format!("`cat`: {:.0} MB/s, {:.1} s CPU", cat.rate(long), cat.cpu.as_secs_f64()),
-        });
         Ok(figures)
     }
 

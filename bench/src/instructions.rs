@@ -1,6 +1,8 @@
-//! Instruction counts of the pure parts under callgrind: they do not depend on the load of the machine, so a change of them
-//! is a change of the program.
+//! Instruction counts under callgrind: they do not depend on the load of the machine, so a change of them is a change of the
+//! program. Counted are the dialects, a start, and the way from bytes and from a journal to the line view. A run itself
+//! cannot be counted: it starts processes in ways that valgrind does not survive.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -42,40 +44,64 @@ pub fn run(ralph: &Path, place: &Path, purpose: Purpose) -> io::Result<Vec<Strin
     fs::write(&empty, "")?;
     let mut text = format!("# {compiler}\n");
     let mut wrong = Vec::new();
+    let mut compare = |name: &str, each: f64| {
+        let _ = writeln!(text, "{name} {each:.2}");
+        let before = recorded.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        let change = before.map_or(0.0, |before| each / before - 1.0);
+        println!("{name:<9} {each:>7.2} instructions a byte, {:+.1} % against the record", change * 100.0);
+        if purpose == Purpose::Compare && change > TOLERANCE {
+            wrong.push(format!("{name}: {:.1} % more instructions than recorded", change * 100.0));
+        }
+    };
+    let counted = |words: &[&str]| count(ralph, words, place);
+    let path = |path: &Path| path.to_string_lossy().into_owned();
     for dialect in streams::DIALECTS {
         let file = streams::file(place, dialect, BYTES)?;
-        let bytes = fs::metadata(&file)?.len();
-        let spent = count(ralph, dialect, &file, place)?.saturating_sub(count(ralph, dialect, &empty, place)?);
-        let each = spent as f64 / bytes as f64;
-        let _ = writeln!(text, "{dialect} {each:.2}");
-        let before = recorded.lines().find_map(|line| line.strip_prefix(dialect)?.trim().parse::<f64>().ok());
-        let change = before.map_or(0.0, |before| each / before - 1.0);
-        println!("{dialect:<9} {each:>6.2} instructions a byte, {:+.1} % against the record", change * 100.0);
-        if purpose == Purpose::Compare && change > TOLERANCE {
-            wrong.push(format!("{dialect}: {:.1} % more instructions than recorded", change * 100.0));
-        }
+        let words = ["translate", "--from", dialect];
+        let nothing = counted(&[&words[..], &[&path(&empty)]].concat())?;
+        let spent = counted(&[&words[..], &[&path(&file)]].concat())?.saturating_sub(nothing);
+        compare(dialect, spent as f64 / fs::metadata(&file)?.len() as f64);
     }
+    let file = streams::file(place, "claude", BYTES)?;
+    let bytes = fs::metadata(&file)?.len() as f64;
+    let start = counted(&["--version"])?;
+    // A start reads nothing; it is set in relation to the same number of bytes.
+    compare("start", start as f64 / bytes);
+    compare("view", counted(&["translate", "--from", "claude", "--to", "text", &path(&file)])? as f64 / bytes);
+    let agent = format!("cat {}", path(&file));
+    command(ralph.as_os_str(), place)
+        .args(["run", "do it", "-n", "1", "--transcript", "claude", "--agent-cmd", &agent])
+        .status()?;
+    compare("replay", counted(&["replay"])? as f64 / bytes);
     if purpose == Purpose::Record {
         fs::write(store, text)?;
     }
     Ok(wrong)
 }
 
-fn count(ralph: &Path, dialect: &str, file: &Path, place: &Path) -> io::Result<u64> {
+fn count(ralph: &Path, words: &[&str], place: &Path) -> io::Result<u64> {
     let out: PathBuf = place.join("callgrind.out");
-    let output = Command::new("valgrind")
+    let output = command(OsStr::new("valgrind"), place)
         .args(["--tool=callgrind", &format!("--callgrind-out-file={}", out.display())])
         .arg(ralph)
-        .args(["translate", "--from", dialect])
-        .arg(file)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .args(words)
         .stderr(Stdio::piped())
         .output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
     let text = fs::read_to_string(&out)?;
     let total = text.lines().find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")));
     let total = total.and_then(|total| total.trim().parse().ok());
     total.ok_or_else(|| io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+/// A program in the place, with a state directory of its own.
+fn command(program: &OsStr, place: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(place).env("RALPH_STATE_DIR", place.join("counted"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
 }
 
 fn compiler() -> io::Result<String> {

@@ -113,13 +113,9 @@ pub(crate) struct Replay {
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// Speed, such as `10x`. No pause is longer than two seconds.
-    #[arg(long, value_name = "FACTOR", value_parser = speed, default_value = "1x")]
-    pub speed: f64,
-
-    /// Print without pauses.
-    #[arg(long, conflicts_with = "speed")]
-    pub no_delay: bool,
+    /// Keep the pauses of the run, at this speed: `1x`, `10x`. No pause is longer than two seconds [default: no pauses].
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub speed: Option<f64>,
 
     /// Parse the agent's raw output again with this version of ralph.
     #[arg(long)]

@@ -52,6 +52,13 @@ pub fn command_line() -> Result<Cli, ExitCode> {
         let _ = out::print(&help::main());
         return Err(ExitCode::SUCCESS);
     }
+    // Scripts ask for the version before every call: it needs no parser.
+    if let [only] = words.as_slice()
+        && (only == "--version" || only == "-V")
+    {
+        let _ = out::print(concat!("ralph ", env!("CARGO_PKG_VERSION"), "\n"));
+        return Err(ExitCode::SUCCESS);
+    }
     // What the help shows may depend on the directory; a command that runs something does not pay for that.
     let command = if words.iter().any(asks_for_help) { help::command() } else { Cli::command() };
     command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {

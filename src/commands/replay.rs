@@ -28,11 +28,12 @@ const TICK: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &Replay) -> Result<u8, UserError> {
     let (_, run) = Here::run(args.id.as_deref())?;
     let view: Box<dyn View> = match args.output {
-        Output::Lines => Box::new(line_view(&args.view, if args.no_delay { Tense::Past } else { Tense::Present })),
+        Output::Lines => {
+            Box::new(line_view(&args.view, if args.speed.is_some() { Tense::Present } else { Tense::Past }))
+        }
         Output::Json => Box::new(JsonView::new(io::BufWriter::with_capacity(256 * 1024, out::stdout()))),
     };
-    let pace = if args.no_delay { Pace::AtOnce } else { Pace::Times(args.speed) };
-    let mut player = Player { view, pace, before: None };
+    let mut player = Player { view, speed: args.speed, before: None };
     let mut reader = Reader::open(&run.journal(), 0).map_err(|error| unreadable(&run, &error))?;
     let mut again = Again { run: &run, transcript: None, left: None };
     loop {
@@ -52,24 +53,18 @@ pub(crate) fn run(args: &Replay) -> Result<u8, UserError> {
     shown(player.view.close())
 }
 
-#[derive(Clone, Copy)]
-enum Pace {
-    AtOnce,
-    Times(f64),
-}
-
-/// Shows records at their pace.
+/// Shows records, with the pauses between them where a speed is given.
 struct Player {
     view: Box<dyn View>,
-    pace: Pace,
+    speed: Option<f64>,
     before: Option<Timestamp>,
 }
 
 impl Player {
     fn record(&mut self, record: &Record) -> io::Result<()> {
-        if let (Pace::Times(factor), Some(before)) = (self.pace, self.before.replace(record.at)) {
+        if let (Some(speed), Some(before)) = (self.speed, self.before.replace(record.at)) {
             let passed = Duration::try_from(record.at.duration_since(before)).unwrap_or(Duration::ZERO);
-            self.pause(passed.div_f64(factor).min(LONGEST_PAUSE))?;
+            self.pause(passed.div_f64(speed).min(LONGEST_PAUSE))?;
         }
         self.view.record(record)
     }

@@ -32,6 +32,10 @@ impl SafeCopy {
 
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
+        if bytes.len() >= COLLECTED {
+            self.flush()?;
+            return self.file.write_all(bytes);
+        }
         self.pending.extend_from_slice(bytes);
         if self.pending.len() >= COLLECTED { self.flush() } else { Ok(()) }
     }

@@ -1,7 +1,7 @@
 //! Bytes into bounded lines.
 //!
 //! A line that fits in one chunk is handed on without a copy. Memory never grows past the cap: a longer
-//! line is handed on in parts, marked as such, and the line after it is whole again.
+//! line is handed on in small parts, marked as such, and the line after it is whole again.
 
 use std::borrow::Cow;
 
@@ -9,6 +9,9 @@ use memchr::memchr;
 
 /// Longest line that is handed on in one part, unless configured otherwise.
 pub(crate) const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
+
+/// The longest part of a line that is longer than the cap. Whoever takes the parts copies each of them several times.
+const LONGEST_PART: usize = 1024 * 1024;
 
 /// Where a handed-on piece stands in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +81,7 @@ impl Lines {
         while let Some(end) = memchr(b'\n', chunk) {
             let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
             chunk = rest;
-            if self.held.is_empty() && line.len() <= self.cap {
+            if self.held.is_empty() && line.len() <= self.limit() {
                 let part = self.closing_part();
                 each(Line { bytes: without_return(line), part, terminated: true });
             } else {
@@ -104,16 +107,22 @@ impl Lines {
         if std::mem::take(&mut self.cutting) { Part::Last } else { Part::Whole }
     }
 
-    /// Keeps bytes of an unfinished line; hands on a full cap of them whenever more follow.
+    /// How much is held before it is handed on: a line that may still be whole waits for its end.
+    fn limit(&self) -> usize {
+        if self.cutting { self.cap.min(LONGEST_PART) } else { self.cap }
+    }
+
+    /// Keeps bytes of an unfinished line; hands on all of them whenever there are too many.
     fn hold(&mut self, mut bytes: &[u8], each: &mut impl FnMut(Line<'_>)) {
-        while self.held.len() + bytes.len() > self.cap {
-            let room = self.cap - self.held.len();
+        while self.held.len() + bytes.len() > self.limit() {
+            let room = self.limit().saturating_sub(self.held.len());
             self.held.extend_from_slice(&bytes[..room]);
             bytes = &bytes[room..];
-            let part = if self.cutting { Part::Middle } else { Part::First };
-            self.cutting = true;
-            each(Line { bytes: &self.held, part, terminated: false });
-            self.held.clear();
+            for part in self.held.chunks(LONGEST_PART) {
+                let which = if std::mem::replace(&mut self.cutting, true) { Part::Middle } else { Part::First };
+                each(Line { bytes: part, part: which, terminated: false });
+            }
+            self.release();
         }
         self.held.extend_from_slice(bytes);
     }

@@ -67,6 +67,22 @@ fn the_memory_of_a_long_line_is_given_back() {
     assert!(lines.held.capacity() <= 64 * 1024);
 }
 
+#[test]
+fn a_line_beyond_the_cap_comes_in_small_parts_and_gives_its_memory_back() {
+    let cap = 4 * 1024 * 1024;
+    let mut lines = Lines::new(cap);
+    let (mut longest, mut sum) = (0, 0);
+    for _ in 0..100 {
+        lines.push(&[b'x'; 64 * 1024], |line| {
+            (longest, sum) = (longest.max(line.bytes.len()), sum + line.bytes.len());
+        });
+    }
+    assert_eq!(longest, 1024 * 1024);
+    assert!(lines.held.capacity() <= 2 * 1024 * 1024, "{}", lines.held.capacity());
+    lines.finish(|line| sum += line.bytes.len());
+    assert_eq!(sum, 100 * 64 * 1024);
+}
+
 proptest! {
     /// How the bytes were cut into chunks makes no difference.
     #[test]

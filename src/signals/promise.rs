@@ -4,6 +4,7 @@
 //! empty, alone or after a finished sentence. Everything else is at most a near miss. This file must never
 //! look at thinking, tool output, stderr or an echo of the prompt.
 
+use aho_corasick::AhoCorasick;
 use memchr::memmem;
 
 use super::markdown::{
@@ -55,6 +56,8 @@ pub struct Rule {
     completion: Vec<String>,
     told: String,
     place: Match,
+    /// Says in one search that a line has no marker at all, which is true of nearly every line.
+    any: Option<AhoCorasick>,
 }
 
 impl Rule {
@@ -65,14 +68,28 @@ impl Rule {
             None => COMPLETION.map(str::to_owned).to_vec(),
         };
         let told = if let [only] = completion.as_slice() { only.clone() } else { COMPLETION[1].to_owned() };
-        Self { completion, told, place }
+        Self { completion, told, place, any: None }.with_search()
+    }
+
+    fn with_search(mut self) -> Self {
+        // Without it, each marker is searched for on its own.
+        self.any = AhoCorasick::new(self.markers()).ok();
+        self
+    }
+
+    /// The first marker that a line has.
+    fn marker_in(&self, line: &str) -> Option<&str> {
+        if self.any.as_ref().is_some_and(|any| !any.is_match(line)) {
+            return None;
+        }
+        self.markers().find(|marker| line.contains(marker))
     }
 
     /// The same rule, for a kind of run that these markers complete too.
     #[must_use]
     pub(crate) fn or(mut self, markers: &[impl AsRef<str>]) -> Self {
         self.completion.extend(markers.iter().map(|marker| marker.as_ref().to_owned()));
-        self
+        self.with_search()
     }
 
     /// True for an event that claims completion: its topic is a completion marker.
@@ -359,16 +376,20 @@ impl Message {
             }
         }
         topics.line(&line, place == Some(Place::Fence));
-        let before = std::mem::replace(&mut self.last, LastLine { text: line, place });
-        if let Some(marker) = rule.markers().find(|marker| before.text.contains(marker)) {
-            self.seen = Some((marker.to_owned(), before.text));
+        let mut before = std::mem::replace(&mut self.last, LastLine { text: line, place }).text;
+        if let Some(marker) = rule.marker_in(&before) {
+            self.seen = Some((marker.to_owned(), before));
+        } else {
+            // Its memory serves the next line.
+            before.clear();
+            self.partial = before;
         }
     }
 
     /// The message is over, and not the last one: the last marker in it, with its line.
     fn into_marker(self, rule: &Rule) -> Option<(String, String)> {
         let last = self.last.text;
-        match rule.markers().find(|marker| last.contains(marker)) {
+        match rule.marker_in(&last) {
             Some(marker) => Some((marker.to_owned(), last)),
             None => self.seen,
         }

@@ -155,8 +155,10 @@ impl Watch {
     }
 
     fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.held);
+        let mut line = std::mem::take(&mut self.held);
         self.line(&line);
+        line.clear();
+        self.held = line;
     }
 
     fn line(&mut self, line: &str) {

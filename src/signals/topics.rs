@@ -2,12 +2,15 @@
 //!
 //! Fed line by line with the agent's words only; code blocks and code within a line never publish.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 /// A longer payload is no message between hats.
 const LONGEST_PAYLOAD: usize = 256 * 1024;
 
 const OPEN: &str = "<event";
+static OPENING: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(OPEN));
 const CLOSE: &str = "</event>";
 
 /// An event as it was said.
@@ -44,7 +47,7 @@ impl Topics {
 
     /// Takes the next line of a message.
     pub(crate) fn line(&mut self, line: &str, fenced: bool) {
-        if self.open.is_none() && (fenced || memmem::find(line.as_bytes(), OPEN.as_bytes()).is_none()) {
+        if self.open.is_none() && (fenced || OPENING.find(line.as_bytes()).is_none()) {
             return;
         }
         let mut rest = line;

@@ -10,6 +10,9 @@ use crate::redact::{Clean, Redactor, Streaming};
 /// More plain lines than this in one burst are a flood.
 const FLOOD_LINES: usize = 64;
 
+/// Fragments are joined up to this size.
+const MOST_JOINED: usize = 1024 * 1024;
+
 /// Shorter texts are searched again without asking whether that is needed.
 const SHORT: usize = 256;
 
@@ -94,8 +97,13 @@ impl Fragments {
             if self.open.as_ref().is_none_or(|open| open.like != event) {
                 self.close(out);
             }
-            while let Some((index, mut next)) = events.next_if(|(_, next)| is_same_message(&event, next)) {
-                pieces.push(piece(&mut next, index, marks));
+            let mut length = pieces[0].text.len();
+            while length < MOST_JOINED
+                && let Some((index, mut next)) = events.next_if(|(_, next)| is_same_message(&event, next))
+            {
+                let next = piece(&mut next, index, marks);
+                length += next.text.len();
+                pieces.push(next);
             }
             self.fragments(event, pieces, &mut verdict, out);
         }

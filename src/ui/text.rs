@@ -16,7 +16,9 @@ pub fn harmless(text: &str) -> String {
 
 /// The same without a copy where nothing is to be replaced: most lines of most agents are plain ASCII.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
+    // In blocks without a way out in the middle: that is many bytes at a time.
+    let is_printable = |block: &[u8]| block.iter().fold(true, |all, byte| all & matches!(byte, 0x20..=0x7e));
+    if text.as_bytes().chunks(64).all(is_printable) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len());

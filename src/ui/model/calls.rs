@@ -11,6 +11,8 @@ use crate::journal::Record;
 const LONGEST_ARGUMENT: usize = 200;
 /// So many calls are kept; of more, the oldest that have ended are forgotten.
 const MOST_KEPT: usize = 2000;
+/// So many are forgotten at once: each time, all that stay are moved.
+const FORGOTTEN_AT_ONCE: usize = 500;
 /// But never the first ones, which the line view lists when the iteration is over.
 pub(crate) const MOST_LISTED: usize = 20;
 /// So much of what a call prints is kept from its beginning, and as much from its end.
@@ -131,11 +133,16 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(super) fn start(&mut self, tool: &ToolStart, nested: bool, record: &Record) {
-        if self.kept.len() >= MOST_KEPT
-            && let Some(old) = (MOST_LISTED..self.kept.len()).find(|&at| self.kept[at].status.is_some())
-        {
-            self.kept.remove(old);
-            self.forgotten += 1;
+        if self.kept.len() >= MOST_KEPT {
+            let before = self.kept.len();
+            let (mut at, mut left) = (0, FORGOTTEN_AT_ONCE);
+            self.kept.retain(|call| {
+                at += 1;
+                let stays = at <= MOST_LISTED || call.status.is_none() || left == 0;
+                left -= usize::from(!stays);
+                stays
+            });
+            self.forgotten += before - self.kept.len();
         }
         self.kept.push(Call::new(tool, nested, record.seq, record.at));
     }

@@ -1,0 +1,250 @@
+//! Whole runs, from the agent's first byte to the end of the run: each row is the worst of one kind of output, or of one
+//! kind of iteration, with a goal and a baseline beside it.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::figures::{Bench, mib, ms};
+use crate::measure::{Accept, Cost, cost, finish};
+use crate::streams;
+
+/// How often a run is measured; the median counts.
+const TIMES: usize = 3;
+
+/// One line of the table of whole runs.
+pub struct Row {
+    /// What the agent does.
+    pub what: String,
+    /// What it may cost.
+    pub goal: String,
+    /// What ralph takes.
+    pub ralph: String,
+    /// What the baseline takes.
+    pub baseline: String,
+}
+
+/// An output of an agent.
+struct Output {
+    what: &'static str,
+    transcript: &'static str,
+    /// Megabytes in full size, and milliseconds of processor time that are allowed for them.
+    megabytes: u64,
+    goal: u64,
+    /// The memory that is allowed, in MiB.
+    memory: u64,
+    write: fn(&mut dyn Write, u64) -> io::Result<()>,
+}
+
+const OUTPUTS: [Output; 8] = [
+    Output { what: "small deltas", transcript: "claude", megabytes: 100, goal: 500, memory: 24, write: deltas },
+    Output { what: "messages of 64 KB", transcript: "claude", megabytes: 500, goal: 1800, memory: 24, write: messages },
+    Output {
+        what: "events of 1 KB that only count",
+        transcript: "claude",
+        megabytes: 500,
+        goal: 800,
+        memory: 24,
+        write: counted,
+    },
+    Output { what: "tool results of 1 KB", transcript: "claude", megabytes: 100, goal: 500, memory: 24, write: tools },
+    Output { what: "real captures", transcript: "claude", megabytes: 300, goal: 2000, memory: 24, write: captures },
+    Output { what: "one line of JSON", transcript: "claude", megabytes: 50, goal: 200, memory: 40, write: one_message },
+    Output { what: "plain lines", transcript: "plain", megabytes: 1000, goal: 5000, memory: 24, write: plain },
+    Output { what: "one plain line", transcript: "plain", megabytes: 1000, goal: 3000, memory: 24, write: one_line },
+];
+
+/// What an agent does in a repository, and what an iteration may cost beyond it, in milliseconds: in a small repository
+/// and in a large one.
+const ITERATIONS: [(&str, &str, [u32; 2]); 3] = [
+    ("prints a word", "echo word", [4, 12]),
+    ("changes a file", "date +%N > d0/f1; echo word", [7, 20]),
+    ("commits", "date +%N > d0/f1; git commit -qam x; echo word", [9, 25]),
+];
+
+impl Bench {
+    /// All rows.
+    pub fn whole_runs(&self) -> io::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for files in [20, self.size.files] {
+            let repository = self.repository(files)?;
+            for (what, script, goals) in ITERATIONS {
+                let goal = goals[usize::from(files > 20)];
+                rows.push(self.iterations(&repository, files, what, script, goal)?);
+            }
+            fs::remove_dir_all(repository)?;
+        }
+        for output in &OUTPUTS {
+            rows.push(self.output(output)?);
+        }
+        Ok(rows)
+    }
+
+    fn output(&self, output: &Output) -> io::Result<Row> {
+        let bytes = output.megabytes * 1_000_000 * self.size.large / 1_000_000_000;
+        let file = self.place.join("output");
+        let mut writer = BufWriter::with_capacity(1 << 20, File::create(&file)?);
+        (output.write)(&mut writer, bytes)?;
+        writer.flush()?;
+        let agent = format!("cat {}", file.display());
+        let words = ["--agent-cmd", &agent, "--transcript", output.transcript];
+        let ralph = median(|| self.one_iteration(&words))?;
+        let cat = median(|| cost(&mut self.shell("cat output | cat")))?;
+        fs::remove_file(&file)?;
+        let shown = |cost: Cost| format!("{} ms", cost.cpu.as_millis());
+        Ok(Row {
+            what: format!("{} MB of output: {}", bytes / 1_000_000, output.what),
+            goal: format!("{} ms, {} MiB", output.goal * self.size.large / 1_000_000_000, output.memory),
+            ralph: format!("{}, {}", shown(ralph), mib(ralph.peak)),
+            baseline: format!("`cat \\| cat`: {}", shown(cat)),
+        })
+    }
+
+    /// The line view of a run with one iteration.
+    fn one_iteration(&self, words: &[&str]) -> io::Result<Cost> {
+        let mut command = self.run("output-run", &["run", "do it", "-n", "1"])?;
+        let begun = Instant::now();
+        let spent = finish(command.args(words).stdin(Stdio::null()).spawn()?, begun, Accept::AnyEnd)?;
+        fs::remove_dir_all(self.place.join("output-run"))?;
+        Ok(spent)
+    }
+
+    fn repository(&self, files: u32) -> io::Result<std::path::PathBuf> {
+        let directory = self.place.join("repository");
+        for number in 0..files {
+            let below = directory.join(format!("d{}", number / 100));
+            fs::create_dir_all(&below)?;
+            fs::write(below.join(format!("f{number}")), format!("content {number}\n"))?;
+        }
+        let made = self.shell(
+            "cd repository && git init -q && git config user.name bench && git config user.email bench@localhost && git add -A && git commit -qm first",
+        );
+        succeeded(made)?;
+        Ok(directory)
+    }
+
+    fn iterations(&self, repository: &Path, files: u32, what: &str, script: &str, goal: u32) -> io::Result<Row> {
+        let count = self.size.iterations;
+        let agent = format!("sh -c '{script}'");
+        let looped = |times: u32| {
+            let times = times.to_string();
+            let mut command = Command::new(&self.ralph);
+            command.args(["run", "do it", "--no-progress", "0", "--agent-cmd", &agent, "-n", &times]);
+            command.env("RALPH_STATE_DIR", self.place.join("state")).current_dir(repository);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let begun = Instant::now();
+            finish(command.spawn()?, begun, Accept::AnyEnd)
+        };
+        // The first iteration pays for the start of the run, and is taken off.
+        let first = median(|| looped(1))?;
+        let all = median(|| looped(count + 1))?;
+        let bare = median(|| {
+            let again = format!("cd repository; for i in $(seq {count}); do {agent}; done");
+            cost(&mut self.shell(&again))
+        })?;
+        let each = |cost: Duration, first: Duration| ms(cost.saturating_sub(first), count);
+        let bare = each(bare.cpu, Duration::ZERO);
+        let ralph = each(all.cpu, first.cpu);
+        Ok(Row {
+            what: format!("an iteration whose agent {what}, {files} files"),
+            goal: format!("{goal} ms beyond the agent"),
+            ralph: format!("{:.1} ms beyond the agent ({ralph:.1} ms in all)", (ralph - bare).max(0.0)),
+            baseline: format!("a bash loop: {bare:.1} ms"),
+        })
+    }
+}
+
+fn succeeded(mut command: Command) -> io::Result<()> {
+    let status = command.status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("cannot make a repository: {status}"))) }
+}
+
+fn median(mut measured: impl FnMut() -> io::Result<Cost>) -> io::Result<Cost> {
+    let mut all = (0..TIMES).map(|_| measured()).collect::<io::Result<Vec<Cost>>>()?;
+    all.sort_by_key(|cost| cost.cpu);
+    Ok(all[TIMES / 2])
+}
+
+const WORDS: &str = "The quick brown fox jumps over the lazy dog, and then it builds the program.\\n";
+const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s","num_turns":1,"usage":{"input_tokens":1,"output_tokens":1}}"#;
+
+fn words(bytes: usize) -> String {
+    WORDS.repeat(bytes.div_ceil(WORDS.len()))
+}
+
+/// Numbered lines until there are enough bytes, then the result.
+fn numbered(out: &mut dyn Write, bytes: u64, line: impl Fn(u64) -> String) -> io::Result<()> {
+    let (mut written, mut number) = (0, 0);
+    while written < bytes {
+        let line = line(number);
+        writeln!(out, "{line}")?;
+        written += line.len() as u64 + 1;
+        number += 1;
+    }
+    writeln!(out, "{RESULT}")
+}
+
+fn delta(kind: &str, field: &str, text: &str) -> String {
+    format!(
+        r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"{kind}","{field}":"{text}"}}}},"session_id":"s"}}"#
+    )
+}
+
+fn message(number: u64, text: &str) -> String {
+    format!(
+        r#"{{"type":"assistant","message":{{"id":"m{number}","role":"assistant","content":[{{"type":"text","text":"{text}"}}]}},"session_id":"s"}}"#
+    )
+}
+
+fn deltas(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    numbered(out, bytes, |number| delta("text_delta", "text", &format!("word {number} ")))
+}
+
+fn messages(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let text = words(64 * 1024);
+    numbered(out, bytes, |number| message(number, &text))
+}
+
+fn counted(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let line = delta("input_json_delta", "partial_json", &words(900));
+    numbered(out, bytes, |_| line.clone())
+}
+
+fn tools(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let text = words(1024);
+    numbered(out, bytes, |number| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"m{number}","role":"assistant","content":[{{"type":"tool_use","id":"t{number}","name":"Bash","input":{{"command":"ls {number}"}}}}]}},"session_id":"s"}}
+{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{number}","content":"{text}"}}]}},"session_id":"s"}}"#
+        )
+    })
+}
+
+fn captures(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let once = streams::captured("claude")?;
+    (0..bytes.div_ceil(once.len() as u64)).try_for_each(|_| out.write_all(&once))
+}
+
+fn one_message(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let text = words(usize::try_from(bytes).unwrap_or(usize::MAX));
+    writeln!(out, "{}\n{RESULT}", message(0, &text))
+}
+
+fn plain(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let mut lines = String::new();
+    for number in 0..10_000 {
+        let _ = std::fmt::Write::write_fmt(
+            &mut lines,
+            format_args!("a plain line of an agent, number {number}, with some more words to fill it\n"),
+        );
+    }
+    (0..bytes.div_ceil(lines.len() as u64)).try_for_each(|_| out.write_all(lines.as_bytes()))
+}
+
+fn one_line(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let part = vec![b'x'; 64 * 1024];
+    (0..bytes.div_ceil(part.len() as u64)).try_for_each(|_| out.write_all(&part))?;
+    writeln!(out)
+}
