@@ -178,6 +178,8 @@ fn project() -> Test {
         .env("PATH", &path)
         .file("PROMPT.md", "Fix the tests.\n")
         .file("PLAN.md", "- [x] Fix the tests.\n")
+        .file("docs/plans/feature.md", "- [x] Fix the tests.\n")
+        .file("presets/debug.yml", "event_loop: {max_iterations: 5}\n")
         .file("../capture.jsonl", "{\"type\":\"result\",\"result\":\"done\"}\n")
         .file("../hats.yml", hats)
         .file("../notify.yml", "notify: {command: cat}\n")

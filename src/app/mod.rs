@@ -7,6 +7,7 @@ pub(crate) mod clean;
 pub(crate) mod difference;
 pub(crate) mod execute;
 pub(crate) mod find;
+pub(crate) mod flags;
 pub(crate) mod follow_up;
 pub(crate) mod notify;
 pub(crate) mod planning;

@@ -5,18 +5,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Parser as _;
-
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
 use crate::app::choose::{Purpose, choose, settle};
+use crate::app::flags::flags;
 use crate::app::notify::notify;
 use crate::app::wearer::of_wearer;
 use crate::app::{repository, script_modes};
-use crate::cli::{Cli, Command, Run};
-use crate::config::{
-    self, Adapter, Dollars, FileLayer, Layer, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting,
-    SettingValue, Settings, shell_words,
-};
+use crate::cli::Run;
+use crate::config::{self, Adapter, FileLayer, Layer, Origin, RunMode, SessionChoice, Setting, SettingValue, Settings};
 use crate::error::{UserError, io_reason};
 use crate::plugin::{self, Chosen, Loaded};
 use crate::process::{self, Clocks};
@@ -25,10 +21,9 @@ use crate::run::decide::Policy;
 use crate::run::hats::{Hats, Wearer};
 use crate::run::mode::Mode;
 use crate::run::prompt::Source;
-use crate::run::verify::Check;
 use crate::run::{Filter, Keys, LeftBehind, Plan, Room, Screen, Worker, sessions, start_error};
 use crate::signals::promise::Rule;
-use crate::transcript::{Choice, PLAIN, Selected, names, select};
+use crate::transcript::{PLAIN, Selected, names, select};
 use crate::user_file;
 
 /// The longest silence before the first byte of an agent that prints events.
@@ -98,9 +93,7 @@ pub(crate) fn plan_from(
     );
     let rule = rule.or(&settings.completion_also.value);
     let unknown = if let Task::Mode(mode, _) = &task { mode.unknown() } else { Vec::new() };
-    let unused_prompt = unused_prompt(&task, &workspace);
-    let believes = settings.verify.value.is_empty() && settings.plan_file.value.is_none();
-    let believes = believes && matches!(&task, Task::Asked(_));
+    let remarks = remarks(&task, &settings, &workspace);
     let prompt = match task {
         Task::Mode(mode, args) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
         Task::Known(prompt) => prompt,
@@ -117,10 +110,7 @@ pub(crate) fn plan_from(
     notices.extend(plugin::other_loops::notice(&workspace));
     let strange = |name| format!("`{{{{{name}}}}}` in {} is not a variable; it is left as it is", prompt.name());
     notices.extend(unknown.iter().map(strange));
-    notices.extend(unused_prompt);
-    if believes {
-        notices.push("no completion check: ralph believes the agent; add one with `--verify COMMAND`".to_owned());
-    }
+    notices.extend(remarks);
     let common = settings.clone();
     let first = worker(agent, &mut settings, &file, &workspace)?;
     if let Selected::Command(argv) = &first.transcript {
@@ -257,12 +247,23 @@ fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> 
     Ok(FileLayer { layer: own.layer.over(shipped.layer), warnings: own.warnings, ..FileLayer::default() })
 }
 
-/// Modes that look at the whole project have no use for the prompt of `ralph run`.
-fn unused_prompt(task: &Task<'_>, workspace: &Path) -> Option<String> {
-    let Task::Mode(mode, args) = task else { return None };
-    let unused = ["review", "understand"].contains(&mode.name.as_str()) && args.words.is_empty();
-    (unused && args.prompt_file.is_none() && workspace.join("PROMPT.md").exists())
-        .then(|| format!("`PROMPT.md` is not used by `ralph {}`; say what to look at: `ralph {0} \"…\"`", mode.name))
+/// What the user should know about a prompt that is not used, or a check that is missing.
+fn remarks(task: &Task<'_>, settings: &Settings, workspace: &Path) -> Option<String> {
+    match task {
+        Task::Asked(_) if settings.verify.value.is_empty() && settings.plan_file.value.is_none() => {
+            Some("no completion check: ralph believes the agent; add one with `--verify COMMAND`".to_owned())
+        }
+        Task::Mode(mode, args)
+            if ["review", "understand"].contains(&mode.name.as_str())
+                && args.words.is_empty()
+                && args.prompt_file.is_none()
+                && workspace.join("PROMPT.md").exists() =>
+        {
+            let name = &mode.name;
+            Some(format!("`PROMPT.md` is not used by `ralph {name}`; say what to look at: `ralph {name} \"…\"`"))
+        }
+        _ => None,
+    }
 }
 
 /// The prompt of a mode. A goal is asked for only where nothing else says what to do.
@@ -325,110 +326,6 @@ fn another(
     let Chosen { agent, loaded: plugin, .. } = choose(&own, file, workspace, purpose)?;
     loaded.extend(plugin.map(|plugin| (agent.id().to_owned(), plugin)));
     worker(agent, &mut own, file, workspace)
-}
-
-/// The arguments of `ralph run` with these words behind it, for commands that plan a run of their own.
-pub(crate) fn arguments(words: &[String]) -> Result<Box<Run>, UserError> {
-    let line = ["ralph", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
-    match Cli::try_parse_from(line).map(|cli| cli.command) {
-        Ok(Some(Command::Run(run))) => Ok(run),
-        _ => Err(UserError::failed("cannot make up a command line")),
-    }
-}
-
-/// What the flags say.
-pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
-    if let (Some(agent), Some(_)) = (args.agent.as_deref().filter(|agent| *agent != "custom"), &args.agent_cmd) {
-        return Err(UserError::usage(format!("`--agent {agent}` and `--agent-cmd` are two agents"))
-            .hint("use one of them; `--agent custom --agent-cmd COMMAND` means `--agent-cmd COMMAND`"));
-    }
-    let agent = args.agent.clone().map(|name| Setting::new(name, Origin::Flag("--agent")));
-    let wrapper = || Setting::new(plugin::wrapper::NAME.to_owned(), Origin::Flag("--claude-command"));
-    let agent = agent.or_else(|| args.claude_command.is_some().then(wrapper));
-    let transcript = match (&args.transcript, &args.transcript_cmd) {
-        (Some(name), _) => Some(Setting::new(Choice::from(name.as_str()), Origin::Flag("--transcript"))),
-        (None, Some(command)) => {
-            Some(Setting::new(Choice::Command(words(command, "--transcript-cmd")?), Origin::Flag("--transcript-cmd")))
-        }
-        (None, None) => None,
-    };
-    if let Some(marker) = &args.completion
-        && (marker.trim().is_empty() || marker.contains('\n'))
-    {
-        return Err(UserError::usage("`--completion` must be one line and not empty"));
-    }
-    let by_command = Origin::Flag(if args.claude_command.is_some() { "--claude-command" } else { "--agent-cmd" });
-    let agent_command = match &args.claude_command {
-        Some(command) => Some(words(command, "--claude-command")?),
-        None => args
-            .agent_cmd
-            .as_deref()
-            .map(|text| shell_words(text).map_or_else(|| words(text, "--agent-cmd"), Ok))
-            .transpose()?,
-    };
-    let agent_command = agent_command.map(|argv| match argv.as_slice() {
-        // A shell hands its own arguments on only where it is told to.
-        [shell, flag, text] if shell == "sh" && flag == "-c" && !args.agent_args.is_empty() => {
-            ["sh", "-c", &format!("{text} \"$@\""), "sh"].map(str::to_owned).to_vec()
-        }
-        _ => argv,
-    });
-    let (command, arguments) = agent_command
-        .and_then(|argv| argv.split_first().map(|(program, rest)| (Program(program.clone()), rest.to_vec())))
-        .map(|(program, rest)| (Setting::new(Some(program), by_command.clone()), Setting::new(rest, by_command)))
-        .unzip();
-    let flag = |name: &'static str| Origin::Flag(name);
-    Ok(Layer {
-        verify: (!args.verify.is_empty())
-            .then(|| Setting::new(args.verify.iter().map(Check::new).collect(), flag("--verify"))),
-        plan_file: args.plan_file.clone().map(|path| Setting::new(Some(path), flag("--plan-file"))),
-        min_iterations: args.min_iterations.map(|count| Setting::new(count, flag("--min-iterations"))),
-        confirmations: args.confirmations.map(|count| Setting::new(count, flag("--confirmations"))),
-        max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), flag("--max-tokens"))),
-        max_cost_usd: args.max_cost.map(|usd| Setting::new(Some(Dollars(usd)), flag("--max-cost"))),
-        list_prices: args.no_prices.then(|| Setting::new(false, flag("--no-prices"))),
-        max_stalled: args.max_stalled.map(|count| Setting::new(OrOff(count), flag("--max-stalled"))),
-        session: match (args.session, args.no_continue) {
-            (Some(session), _) => Some(Setting::new(session, flag("--session"))),
-            (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),
-            (None, false) => None,
-        },
-        fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
-        agent,
-        command,
-        args: arguments,
-        extra_args: (!args.agent_args.is_empty()).then(|| Setting::new(args.agent_args.clone(), flag("--"))),
-        model: args.model.clone().map(|value| Setting::new(Some(value), Origin::Flag("--model"))),
-        effort: args.effort.clone().map(|value| Setting::new(Some(value), Origin::Flag("--effort"))),
-        tools: (!args.tools.is_empty()).then(|| Setting::new(args.tools.clone(), Origin::Flag("--tools"))),
-        transcript,
-        live: match (args.live, args.no_live) {
-            (true, _) => Some(Setting::new(true, flag("--live"))),
-            (false, true) => Some(Setting::new(false, flag("--no-live"))),
-            (false, false) => None,
-        },
-        mode: args.interactive.then(|| Setting::new(RunMode::Interactive, Origin::Flag("--interactive"))),
-        pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
-        max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
-        max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
-        timeout: args.timeout.map(|value| Setting::new(value, Origin::Flag("--timeout"))),
-        idle_timeout: args.idle_timeout.map(|value| Setting::new(value, Origin::Flag("--idle-timeout"))),
-        completion_promise: args
-            .completion
-            .clone()
-            .map(|value| Setting::new(Some(OneLine(value)), Origin::Flag("--completion"))),
-        ..Layer::default()
-    })
-}
-
-fn words(text: &str, flag: &str) -> Result<Vec<String>, UserError> {
-    match shlex::split(text) {
-        Some(words) if !words.is_empty() => Ok(words),
-        Some(_) => {
-            Err(UserError::usage(format!("`{flag}` is empty")).hint("use a command, such as `'./my-agent.sh --fast'`"))
-        }
-        None => Err(UserError::usage(format!("`{flag}` has an unclosed quote: {text}"))),
-    }
 }
 
 fn prompt_source(args: &Run, settings: &Settings, agent: &Agent, workspace: &Path) -> Result<Source, UserError> {

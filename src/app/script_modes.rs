@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::choose::{catalog, settle};
-use super::planning::flags;
+use super::flags::flags;
 use crate::cli::Run;
 use crate::config::{self, FileLayer, Layer, Origin, Setting};
 use crate::error::UserError;

@@ -1,6 +1,7 @@
 //! `ralph prompt show`: the prompt that the agent of a mode would get.
 
-use crate::app::planning::{Planned, arguments, plan};
+use crate::app::flags::arguments;
+use crate::app::planning::{Planned, plan};
 use crate::app::working_directory;
 use crate::cli::{Prompt, PromptAction};
 use crate::error::UserError;

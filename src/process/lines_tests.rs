@@ -73,7 +73,7 @@ fn a_line_beyond_the_cap_comes_in_small_parts_and_gives_its_memory_back() {
     let mut lines = Lines::new(cap);
     let (mut longest, mut sum) = (0, 0);
     for _ in 0..100 {
-        lines.push(&[b'x'; 64 * 1024], |line| {
+        lines.push(&vec![b'x'; 64 * 1024], |line| {
             (longest, sum) = (longest.max(line.bytes.len()), sum + line.bytes.len());
         });
     }
