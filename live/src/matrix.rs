@@ -214,7 +214,7 @@ mod tests {
         assert!(text.contains("| two | 2.0 | – [2] | – [2] |"), "{text}");
         assert!(text.contains("| three | not to be had [3] | – | – |"), "{text}");
         assert!(
-            text.contains("1. one: `resume`: it broke\n2. two: no rules\n3. three: no registry has it\n"),
+            text.contains("1. one: `resume`: internal error\n2. two: no rules\n3. three: no registry has it\n"),
             "{text}"
         );
     }

@@ -4,6 +4,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct Lock {
     holder: PathBuf,
 }
 
+/// How long the lock of a dead process is waited for.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
+
 /// Why there is no lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
@@ -49,22 +53,27 @@ impl Lock {
     /// Takes the lock of a workspace, or says who has it.
     pub fn take(store: &Store) -> Result<Self, LockError> {
         let directory = File::open(store.workspace())?;
-        match directory.try_lock() {
-            Ok(()) => Ok(Self { _directory: directory, holder: store.holder() }),
-            Err(TryLockError::WouldBlock) => Err(LockError::Held(signed(&store.holder()))),
-            Err(TryLockError::Error(error)) => Err(error.into()),
+        let deadline = Instant::now() + LEAVES_WITHIN;
+        loop {
+            match directory.try_lock() {
+                Ok(()) => return Ok(Self { _directory: directory, holder: store.holder() }),
+                Err(TryLockError::WouldBlock) => {
+                    let holder = signed(&store.holder());
+                    // A ralph that was killed may have forked a child just before, which has the descriptor until its exec.
+                    if holder.as_ref().is_none_or(is_alive) || Instant::now() >= deadline {
+                        return Err(LockError::Held(holder));
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
         }
     }
 
     /// Who runs here now; `None` when nobody does. Trying the lock would refuse a run that starts in that moment, so it is
     /// tried only when the last holder is alive.
     pub(crate) fn holder(store: &Store) -> Option<Holder> {
-        let holder = signed(&store.holder())?;
-        let pid = rustix::process::Pid::from_raw(i32::try_from(holder.pid).ok()?)?;
-        // A process of another user is alive too.
-        if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
-            return None;
-        }
+        let holder = signed(&store.holder()).filter(is_alive)?;
         let held = matches!(File::open(store.workspace()).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
         held.then_some(holder)
     }
@@ -73,6 +82,12 @@ impl Lock {
     pub fn sign(&self, holder: &Holder) -> io::Result<()> {
         RealDisk.replace(&self.holder, &serde_json::to_vec(holder)?)
     }
+}
+
+fn is_alive(holder: &Holder) -> bool {
+    let pid = i32::try_from(holder.pid).ok().and_then(rustix::process::Pid::from_raw);
+    // A process of another user is alive too.
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 fn signed(path: &Path) -> Option<Holder> {
