@@ -20,7 +20,7 @@ use crate::ui::tui::{self, Left, Owner, Remote, Seen};
 use crate::ui::{self, JsonView, View, out};
 
 /// How long the view may stall when the run is over, before it is given up. Ctrl-C ends it sooner.
-const LAST_LINES: Duration = Duration::from_secs(60);
+const LAST_LINES: Duration = Duration::from_secs(20);
 /// How long a full screen may take to give the terminal back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
