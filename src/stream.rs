@@ -110,7 +110,7 @@ impl OutputStream {
         self
     }
 
-    /// The output is what a terminal of this size was told, if there is one, and may be drawn.
+    /// The output is what a terminal of this size was sent, if there is one, and may be drawn.
     #[must_use]
     pub(crate) fn on_terminal(mut self, size: Option<Size>, redactor: &Redactor) -> Self {
         self.screen = size.map(|size| (Screen::new(size.rows, size.columns), Streaming::new(redactor)));

@@ -19,7 +19,7 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// The same, into a writer.
 pub(crate) fn copy(path: &Path, most: u64, into: &mut impl io::Write) -> io::Result<()> {
-    // Opening a pipe that nobody writes to would wait for ever without this flag.
+    // Opening a pipe that nobody writes to would wait forever without this flag.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;

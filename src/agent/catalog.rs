@@ -91,7 +91,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Adds the files of a directory, if there is one. A file that cannot be used stands in nobody's way who does not ask
+    /// Adds the files of a directory, if there is one. A file that cannot be used is no problem for those who do not ask
     /// for its agent.
     pub(crate) fn add(&mut self, directory: &Path, dialects: &[&str]) {
         let Ok(listing) = std::fs::read_dir(directory) else { return };

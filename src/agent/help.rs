@@ -50,7 +50,7 @@ pub async fn flags(agent: &Agent, program: &Path, start: Start, workspace: &Path
     }
 }
 
-/// Every flag that stands on a command line of a run, and those that the file names besides.
+/// Every flag that is on a command line of a run, and those that the file names besides.
 pub(crate) fn wanted(definition: &Definition) -> BTreeSet<String> {
     let Definition { arguments, session, prompt, large_prompt, help, .. } = definition;
     let forms = [&session.given, &session.resume, &session.fork].into_iter().flatten().flat_map(|form| &form.args);

@@ -11,7 +11,7 @@ use super::{Agent, Partial, User};
 use crate::error::UserError;
 use crate::process::{Environment, Invocation, Link, PrivateFile, Size, Stdin, StopStep, UnixSignal};
 
-/// A longer prompt does not go on a command line: one argument ends at 131,071 bytes, and `ps` shows it.
+/// A longer prompt is not put on a command line: one argument ends at 131,071 bytes, and `ps` shows it.
 pub const LONGEST_ARGUMENT: usize = 100 * 1024;
 
 /// What an agent's own shell leaves in the environment. An agent that sees it believes that it runs inside another one,
@@ -21,7 +21,7 @@ const OUTER_SESSION: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUD
 /// The terminal of an agent that needs one while nobody looks.
 const TERMINAL: Size = Size { rows: 40, columns: 200 };
 
-/// What stands for the path of a prompt file that does not exist yet.
+/// Placeholder for the path of a prompt file that does not exist yet.
 const PROMPT_FILE: &str = "PROMPT_FILE";
 
 /// What one iteration wants of the agent.
@@ -72,9 +72,9 @@ pub enum Session {
     New,
     /// A new one with an id that ralph chose.
     Given(String),
-    /// One that goes on.
+    /// One that continues.
     Resume(String),
-    /// A copy of one that goes on.
+    /// A copy of one that continues.
     Fork(String),
 }
 

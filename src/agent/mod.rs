@@ -52,7 +52,7 @@ pub struct Agent {
     pub options: Options,
     /// The program, as it is looked up.
     pub program: OsString,
-    /// What stands before all other arguments, as in `npx PACKAGE`.
+    /// What is before all other arguments, as in `npx PACKAGE`.
     pub leading: Vec<String>,
     /// The bash file that it is, when it is one.
     pub plugin: Option<PluginFile>,

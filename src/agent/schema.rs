@@ -14,7 +14,7 @@ pub fn schema() -> Json {
     schema.into()
 }
 
-/// The keys as a Markdown table: `arguments.model`, what can stand there, what it is for.
+/// The keys as a Markdown table: `arguments.model`, what is allowed there, what it is for.
 pub fn handbook() -> String {
     let schema = schema();
     let mut rows = vec!["| key | form | what it is for |\n|---|---|---|\n".to_owned()];
@@ -47,7 +47,7 @@ fn resolved<'a>(root: &'a Json, property: &'a Json) -> &'a Json {
     name.map_or(property, |name| &root["definitions"][name])
 }
 
-/// What can stand there, in a word.
+/// What is allowed there, in a word.
 fn form(root: &Json, target: &Json) -> String {
     let words = |choices: &Json| {
         let names = choices.as_array().into_iter().flatten();

@@ -182,7 +182,7 @@ fn said<T: Clone>(setting: Option<&Setting<T>>) -> Option<T> {
     setting.map(|setting| setting.value.clone())
 }
 
-/// How a custom agent takes its prompt. A flag stands before an argument, so that it alone says that there is one.
+/// How a custom agent takes its prompt. A flag is before an argument, so that it alone says that there is one.
 fn custom_prompt(settings: &Settings, notices: &mut Vec<String>) -> PromptForm {
     let flag = &settings.prompt_flag;
     match (settings.prompt_mode.value, &flag.value) {

@@ -12,7 +12,7 @@ use crate::journal::{Outcome, RunDirectory, Store};
 use crate::ui::RunState;
 use crate::ui::history::{RunDetails, local};
 
-/// Removes completed runs until so many runs are left.
+/// Removes completed runs until this many runs are left.
 pub(crate) fn retain(store: &Store, keep: u32) -> Result<(), UserError> {
     let here = Here::of(store.clone());
     let keep = usize::try_from(keep).unwrap_or(usize::MAX);

@@ -44,7 +44,7 @@ impl LockedWorkspace {
     }
 }
 
-/// Everything that is needed to begin, or to go on.
+/// Everything that is needed to begin, or to continue.
 pub(crate) struct Performance {
     pub plan: Plan,
     pub directory: RunDirectory,

@@ -1,4 +1,4 @@
-//! What an agent asks is answered where it is shown: a run that ended with a question goes on with what is typed here.
+//! What an agent asks is answered where it is shown: a run that ended with a question continues with the answer typed here.
 
 use std::time::Duration;
 

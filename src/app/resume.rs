@@ -23,7 +23,7 @@ use crate::process::runtime;
 use crate::run::memory_of;
 use crate::ui::figures;
 
-/// Answers what a run asked, and goes on with it.
+/// Answers what a run asked, and continues it.
 pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
     let (_, run) = Here::run(args.run.as_deref())?;
     let summary = Summary::of(&run)

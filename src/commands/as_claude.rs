@@ -320,7 +320,7 @@ struct Voice {
     plan_mode: Option<PlanMode>,
 }
 
-/// Whether the agent is to go on.
+/// Whether the agent is to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     On,

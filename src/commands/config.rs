@@ -1,4 +1,4 @@
-//! `ralph config`: what holds here, and who says so.
+//! `ralph config`: the effective values here, and where they come from.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -126,7 +126,7 @@ fn problems(hats: &Hats, rule: &Rule) -> Vec<String> {
     problems
 }
 
-/// Hats that call each other by default for ever: every activation publishes the next without a choice, and no
+/// Hats that call each other by default forever: every activation publishes the next without a choice, and no
 /// `max_activations` bounds it.
 fn closed_circles(hats: &Hats) -> Vec<String> {
     let mut told = BTreeSet::new();

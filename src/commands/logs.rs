@@ -75,7 +75,7 @@ impl Wanted {
             Body::Loop(Fact::IterationStart { iteration, .. }) | Body::Agent { iteration, .. } => {
                 self.now = *iteration;
             }
-            // Where a run ends, or is taken up again, it is in no iteration: the next try of one says when it begins.
+            // Where a run ends, or is resumed, it is in no iteration: the next try of one says when it begins.
             Body::Loop(Fact::RunStart { .. } | Fact::RunEnd { .. }) => self.now = 0,
             _ => {}
         }

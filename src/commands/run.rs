@@ -40,11 +40,11 @@ pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let stage = LockedWorkspace::take(find::state(&settings, &plan.workspace)?.store(&plan.workspace))?;
     let unusable = |error: std::io::Error| unusable(stage.store.path(), &error);
     let directory = stage.store.create_run().map_err(unusable)?;
-    // A run that goes on goes on with this agent, whatever is installed then.
+    // A resumed run uses the same agent, whatever is installed then.
     if settings.agent.value == "auto" {
         plan.chosen().agent.id().clone_into(&mut settings.agent.value);
     }
-    // Before the journal: a directory with a journal is a run, and every run can go on.
+    // Before the journal: a directory with a journal is a run, and every run can continue.
     let redactor = Redactor::of_process();
     SavedPlan::new(&settings, &adapters, &plan.prompt, &redactor)?.write(&directory).map_err(unusable)?;
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;

@@ -1,4 +1,4 @@
-//! `ralph schema`: what may stand in a file, for editors.
+//! `ralph schema`: what a file may contain, for editors.
 
 use crate::agent;
 use crate::cli::{Schema, Subject};

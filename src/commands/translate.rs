@@ -197,7 +197,7 @@ fn each_chunk(path: Option<&Path>, mut each: impl FnMut(Step<'_>) -> io::Result<
             Err(error) => return Err(error),
         };
         each(Step::Bytes(&buffer[..count]))?;
-        // A short read of a pipe means that its writer is slower than we are: somebody may be watching.
+        // A short read of a pipe means that its writer is slower than we are: someone may be watching.
         if count < 64 * 1024 {
             each(Step::Pause)?;
         }

@@ -11,7 +11,7 @@ use crate::process;
 use crate::ui;
 use crate::ui::tui::{self, Left, Options, Owner, Remote};
 
-/// Shows a run until somebody leaves.
+/// Shows a run until someone leaves.
 pub(crate) fn run(args: &Tui) -> Result<u8, UserError> {
     let (here, directory) = Here::run(args.id.as_deref())?;
     needs_terminal("ralph tui")?;

@@ -10,7 +10,7 @@ use super::settings::{Layer, Settings};
 use super::table::{Key, Row};
 use crate::yaml::write::{entry, flow, head};
 
-/// What holds, as a valid `ralph.yml` in which a comment says where each value comes from.
+/// The effective value, as a valid `ralph.yml` in which a comment says where each value comes from.
 pub fn effective(settings: &Settings, adapters: &[(String, Adapter)]) -> String {
     let layer = settings.layer();
     let rows = layer.rows();

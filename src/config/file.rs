@@ -28,7 +28,7 @@ const LARGEST: u64 = 1024 * 1024;
 pub(crate) struct FileLayer {
     pub path: Option<PathBuf>,
     pub layer: Layer,
-    /// `adapters.NAME`: what holds for one agent only.
+    /// `adapters.NAME`: settings of one agent.
     pub adapters: Vec<(String, Adapter)>,
     /// It is written for ralph-orchestrator: what it leaves out has that program's default.
     pub of_orchestrator: bool,
@@ -37,7 +37,7 @@ pub(crate) struct FileLayer {
 }
 
 impl FileLayer {
-    /// What holds for this agent only.
+    /// The settings of this agent.
     pub(crate) fn adapter(&self, name: &str) -> Adapter {
         self.adapters.iter().find(|(known, _)| known == name).map(|(_, adapter)| adapter.clone()).unwrap_or_default()
     }
@@ -138,7 +138,7 @@ pub(crate) fn read_at(path: &Path, base: &Path, text: &str) -> Result<FileLayer,
     Ok(file)
 }
 
-/// Reads a key, or a section of keys. `prefix` is the section it stands in, with its dot.
+/// Reads a key, or a section of keys. `prefix` is the section it is in, with its dot.
 fn section(reading: &mut Reading<'_>, file: &mut FileLayer, prefix: &str, entry: &Entry) -> Result<(), UserError> {
     let path = format!("{prefix}{}", entry.key);
     if path == adapter::SECTION {

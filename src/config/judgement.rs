@@ -79,12 +79,12 @@ fn amount(node: &Node) -> Option<f64> {
     }
 }
 
-/// Whether an iteration goes on with the session of the one before.
+/// Whether an iteration continues the session of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionChoice {
     Fresh,
     Resume,
-    /// It goes on until so much of the context is used, in per cent.
+    /// It continues until so much of the context is used, in per cent.
     ResumeUntil(u8),
 }
 

@@ -1,5 +1,5 @@
 //! Files that were written for ralph-orchestrator: the flat keys of its first version mean what they meant, and what ralph
-//! does not do is told in one warning instead of one for each key.
+//! does not do is reported in one warning instead of one for each key.
 
 use crate::yaml::{Entry, Value};
 
@@ -71,7 +71,7 @@ const UNUSED_INSIDE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The line that tells that a file is ralph-orchestrator's: a flat key, or `cli.backend`.
+/// The line that says that a file is ralph-orchestrator's: a flat key, or `cli.backend`.
 pub(crate) fn told_by(entries: &[Entry]) -> Option<usize> {
     let backend = |entry: &Entry| match &entry.node.value {
         Value::Map(inner) if entry.key == "cli" => inner.iter().find(|inner| inner.key == "backend").map(line),

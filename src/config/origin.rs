@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Default,
-    /// What the contract of a driver or an agent script says when nobody says anything.
+    /// The default of the contract of a driver or an agent script.
     Contract(&'static str),
     /// A configuration file.
     File {

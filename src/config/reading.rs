@@ -1,4 +1,4 @@
-//! One file while it is read: what a value's reader needs to say where a mistake stands.
+//! One file while it is read: what a value's reader needs to say where a mistake is.
 
 use std::path::{Path, PathBuf};
 

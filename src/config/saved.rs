@@ -23,7 +23,7 @@ pub(crate) struct Saved {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// As it would stand in a file; left out when it holds a secret.
+    /// As it is written in a file; left out when it holds a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
     origin: String,

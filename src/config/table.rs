@@ -10,9 +10,9 @@ pub(crate) struct Key {
     /// Its sections and its name: `event_loop.max_iterations`.
     pub path: &'static str,
     doc: &'static str,
-    /// What can stand there.
+    /// What is allowed there.
     pub schema: fn() -> Json,
-    /// What holds when nothing is said; null when nothing does.
+    /// The default; null when there is none.
     pub default: fn() -> Json,
 }
 
@@ -38,13 +38,13 @@ impl Key {
 pub(crate) struct Row<'a> {
     pub key: &'static Key,
     pub shown: String,
-    /// As it stands in a file; null when it is not set.
+    /// As it is in a file; null when it is not set.
     pub written: Json,
     pub origin: &'a Origin,
 }
 
-/// Declares what one source can say: for each key its doc line, its place in the file, its field, its type and what holds
-/// when nobody says anything.
+/// Declares what one source can say: for each key its doc line, its place in the file, its field, its type and its
+/// default.
 macro_rules! layer {
     (
         $(#[$of_layer:meta])*

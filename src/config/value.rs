@@ -24,7 +24,7 @@ pub(crate) trait SettingValue: Sized {
 
     fn shown(&self) -> String;
 
-    /// As it stands in the file, so that reading it gives the same value; null when there is none.
+    /// As it is in the file, so that reading it gives the same value; null when there is none.
     fn written(&self) -> Json;
 
     /// The JSON schema of what can be read.

@@ -40,7 +40,7 @@ pub(crate) struct Head {
 }
 
 impl Repository {
-    /// The repository that a directory belongs to. The search ends at a directory of somebody else, as git's does.
+    /// The repository that a directory belongs to. The search ends at a directory of someone else, as git's does.
     pub(crate) fn around(directory: &Path) -> Option<Self> {
         let owner = |path: &Path| std::fs::symlink_metadata(path).map(|metadata| metadata.uid()).ok();
         let (here, me) = (owner(directory)?, rustix::process::geteuid().as_raw());
@@ -66,7 +66,7 @@ impl Repository {
         Some(Self { top: top.to_owned(), directory, common, config })
     }
 
-    /// Fails where git would wait for ever: a pipe or a device in the place of a file that git reads.
+    /// Fails where git would wait forever: a pipe or a device in the place of a file that git reads.
     pub(super) fn check(&self) -> Result<(), GitError> {
         let read = [".gitignore", ".gitattributes", ".gitmodules"].map(|name| self.top.join(name));
         let read = read.into_iter().chain([self.common.join("objects/info/alternates")]);

@@ -39,7 +39,7 @@ pub(crate) struct Change {
     pub(crate) branch: Option<String>,
     /// `None`: it cannot be seen.
     pub(crate) moved: Option<bool>,
-    /// The difference as a patch, where it was asked for and can be told.
+    /// The difference as a patch, where it was asked for and can be made.
     pub(crate) patch: Option<String>,
 }
 
@@ -366,7 +366,7 @@ impl Snapshots {
         full.strip_prefix(&self.workspace).map_or_else(|_| full.clone(), Path::to_owned)
     }
 
-    /// What stands before the names of a repository inside the working directory.
+    /// What is before the names of a repository inside the working directory.
     fn below(&self, tracked: &Tracked) -> String {
         let top = &tracked.repository.top;
         let outer = self.root().map_or(self.workspace.as_path(), |root| &root.repository.top);

@@ -5,7 +5,7 @@
 pub(super) struct Status<'a> {
     /// Files whose content is not what the index says, and files that it does not have.
     pub(super) changed: Vec<&'a [u8]>,
-    /// How many of them are new; they stand at the end.
+    /// How many of them are new; they are at the end.
     pub(super) new: usize,
     /// Repositories inside this one.
     pub(super) nested: Vec<&'a [u8]>,

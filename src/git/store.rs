@@ -113,7 +113,7 @@ impl Store {
         result
     }
 
-    /// The difference between two trees or commits as a patch. `below` stands in front of every name.
+    /// The difference between two trees or commits as a patch. `below` is in front of every name.
     pub(crate) async fn patch(&self, before: &str, after: &str, below: &str) -> Result<String, GitError> {
         if !is_object_id(before) || !is_object_id(after) {
             return Err(GitError::Failed("not an object id".to_owned()));

@@ -19,7 +19,7 @@ use super::watch::Watch;
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// More new files than this at once are a build directory that nobody has ignored.
 const MOST_NEW: usize = 20_000;
-/// A directory with so many new files, and no other ones, is left out then.
+/// A directory with this many new files, and no other ones, is left out then.
 const BUILD_DIRECTORY: usize = 5_000;
 
 /// What may be stored in one run, over all repositories, and what was not looked at.

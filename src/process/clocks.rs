@@ -121,7 +121,7 @@ impl Watch {
         self.clocks.total = total;
     }
 
-    /// Somebody does something with it, which is no silence either.
+    /// Someone does something with it, which is no silence either.
     pub(crate) fn touched(&mut self, now: Duration) {
         self.alive = now;
     }

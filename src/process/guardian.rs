@@ -2,7 +2,7 @@
 //!
 //! A small process, the same program under a hidden argument, that sleeps on a pipe of which only ralph has the other
 //! end. When the pipe ends, ralph is dead, however it died; then the guardian kills the trees it was told of, removes
-//! the private files, and goes. While ralph lives it only sees to it that ralph is not halted by somebody else. It must
+//! the private files, and goes. While ralph lives it only sees to it that ralph is not halted by someone else. It must
 //! never outlive its purpose.
 
 use std::collections::HashSet;
@@ -53,7 +53,7 @@ pub(super) enum Duty {
     Sleep,
 }
 
-/// How a process stands still that did not do so itself.
+/// How a process stops that did not do so itself.
 #[cfg_attr(any(not(target_os = "linux"), ralph_portable), allow(dead_code))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halted {
@@ -239,7 +239,7 @@ fn is_ready(pipe: &impl AsFd, within: Duration) -> bool {
     !matches!(rustix::event::poll(&mut ready, within.as_ref()), Ok(0) | Err(rustix::io::Errno::INTR))
 }
 
-/// Continues a ralph that somebody has halted, and ends its agents when that does not help. Returns how often in a row it
+/// Continues a ralph that someone has halted, and ends its agents when that does not help. Returns how often in a row it
 /// was found so.
 fn wake(ralph: i32, before: u32, duties: &[Duty]) -> u32 {
     let halted = platform::halted(ralph);

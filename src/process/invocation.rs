@@ -86,7 +86,7 @@ pub enum Stdin {
     Null,
     /// These bytes, then end of file. A process that does not read them is no error.
     Bytes(Arc<[u8]>),
-    /// Whatever somebody writes to the other end of this.
+    /// Whatever someone writes to the other end of this.
     From(Arc<OwnedFd>),
     /// What a person types, by [`Process::press`](super::Process::press); only on a terminal.
     Keys,

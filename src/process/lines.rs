@@ -13,7 +13,7 @@ pub(crate) const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
 /// The longest part of a line that is longer than the cap. Whoever takes the parts copies each of them several times.
 const LONGEST_PART: usize = 1024 * 1024;
 
-/// Where a handed-on piece stands in its line.
+/// Where a handed-on piece is in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The line in full.

@@ -272,7 +272,7 @@ pub(super) fn forbid_inspection() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Whether a process that cares about Ctrl-Z itself was halted by somebody else.
+/// Whether a process that cares about Ctrl-Z itself was halted by someone else.
 pub(super) fn halted(pid: i32) -> Halted {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields: Vec<&str> = line.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().take(6).collect();

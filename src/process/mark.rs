@@ -53,7 +53,7 @@ impl Mark {
         }
     }
 
-    /// What stands in [`MARK`]: this one, after those of the runs that this process itself is part of.
+    /// What is in [`MARK`]: this one, after those of the runs that this process itself is part of.
     pub(crate) fn variable(self) -> String {
         match std::env::var(MARK) {
             Ok(outer) if !outer.is_empty() => format!("{outer}:{self}"),
@@ -69,7 +69,7 @@ impl Mark {
     }
 }
 
-/// The marks that stand in [`MARK`] of a process.
+/// The marks that are in [`MARK`] of a process.
 fn in_environment(pid: i32) -> Option<Vec<Mark>> {
     let environment = table::environment(pid)?;
     let value = String::from_utf8_lossy(table::variable(&environment, MARK).unwrap_or_default()).into_owned();

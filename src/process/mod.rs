@@ -138,7 +138,7 @@ pub struct Ended {
     pub survivors: Vec<Stray>,
     /// True when nobody could see whether something is left, because the process table cannot be read.
     pub unseen: bool,
-    /// False when somebody still held the output open at the end, so that bytes may be missing.
+    /// False when someone still held the output open at the end, so that bytes may be missing.
     pub pipes_closed: bool,
     /// From start to end, without the time it was paused.
     pub active: Duration,

@@ -37,7 +37,7 @@ pub(super) fn open(size: Size, stdin: &Stdin) -> io::Result<(OwnedFd, OwnedFd)> 
         let mut modes = termios::tcgetattr(&theirs)?;
         modes.make_raw();
         // Without meaning on such a terminal, and cleared by every program that goes into raw mode by itself: so it
-        // tells whether the mode is still ours.
+        // says whether the mode is still ours.
         modes.input_modes |= InputModes::IGNBRK;
         termios::tcsetattr(&theirs, OptionalActions::Now, &modes)?;
     }

@@ -1,7 +1,7 @@
 //! What this operating-system process as a whole owns: the children it has spawned, and the orphans that come to it.
 //!
 //! Adoption of orphans is an attribute of a whole process, so this is the one place with state shared by all agents.
-//! It must never reap a child that somebody else in this process may wait for.
+//! It must never reap a child that someone else in this process may wait for.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -67,7 +67,7 @@ pub(super) fn remove_tree(mark: Mark) {
     trees().remove(&mark);
 }
 
-/// Remembers the mark of a tree whose processes may go on.
+/// Remembers the mark of a tree whose processes may continue.
 pub(super) fn leave_tree(mark: Mark) {
     trees().insert(mark, None);
 }

@@ -25,7 +25,7 @@ pub(super) fn program(invocation: &Invocation) -> Result<PathBuf, StartError> {
     Ok(path)
 }
 
-/// Turns what the system said on exec into the case it stands for.
+/// Turns what the system said on exec into the case it means.
 pub(super) fn explain(error: io::Error, invocation: &Invocation, path: &Path) -> StartError {
     let program = invocation.program.clone();
     match error.raw_os_error() {

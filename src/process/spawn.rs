@@ -94,7 +94,7 @@ pub(super) fn guardian(program: &Path, argument: &str) -> io::Result<(Pid, Owned
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let spawned = spawn(command, Role::Guardian, Controlling::Nothing)?;
     let pipe = spawned.stdin.ok_or(io::ErrorKind::BrokenPipe)?;
-    // It is told in passing: one that does not listen must not hold an agent up.
+    // It is only notified: one that does not listen must not hold an agent up.
     rustix::io::ioctl_fionbio(&pipe, true)?;
     Ok((spawned.pid, pipe))
 }

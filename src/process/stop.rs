@@ -10,7 +10,7 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// The same when nobody can see whether it is gone.
 const UNKNOWN: Duration = Duration::from_millis(500);
 
-/// After so many looks that found something, a sweep tries harder.
+/// After this many looks that found something, a sweep tries harder.
 const STUBBORN: u32 = 5;
 
 /// How often it is looked at least before it is given up.

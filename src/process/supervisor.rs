@@ -28,7 +28,7 @@ use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Str
 /// As much as a pipe holds; one buffer serves both streams.
 const BUFFER: usize = 64 * 1024;
 
-/// The most that is read of an output that somebody keeps open on purpose, once all is over.
+/// The most that is read of an output that someone keeps open on purpose, once all is over.
 const REST: usize = 1024 * 1024;
 
 /// The longest time for which output is handed out without a pause. A flood would otherwise keep the caller from
@@ -185,7 +185,7 @@ impl Process {
         }
     }
 
-    /// Tells that it has said its last word: from now on it has [`Clocks::after_end`] to end by itself.
+    /// It has said its last word: from now on it has [`Clocks::after_end`] to end by itself.
     pub fn turn_ended(&mut self) {
         let now = self.stopwatch.look();
         self.watch.turn_ended(now);
@@ -385,7 +385,7 @@ impl Process {
         match self.ladder.get(step) {
             Some(StopStep { signal, grace }) if *signal != UnixSignal::Kill => {
                 self.signal_groups((*signal).into());
-                // One that is halted would hear it only when it goes on.
+                // One that is halted would receive it only when it continues.
                 self.signal_groups(Signal::CONT);
                 self.phase = Phase::Asking { step, until: now + *grace };
             }

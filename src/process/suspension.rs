@@ -15,7 +15,7 @@ pub(crate) fn note_sender() {
     }
     NOTING.call_once(|| {
         let note = |info: &libc::siginfo_t| {
-            // SAFETY: a signal that a process sent has its id; other signals are told apart before.
+            // SAFETY: a signal that a process sent has its id; other signals are handled before.
             let sender = if info.si_code <= 0 { unsafe { info.si_pid() } } else { 0 };
             SENDER.store(sender, Ordering::Release);
         };

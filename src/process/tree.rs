@@ -67,7 +67,7 @@ impl Tree {
         }
     }
 
-    /// The same for one whose members may go on.
+    /// The same for one whose members may continue.
     pub(crate) fn leave(&self) {
         registry::leave_tree(self.mark);
         self.forget();
@@ -134,7 +134,7 @@ impl Tree {
     /// Sends a signal to the group of the root. Right only before the root is reaped.
     pub(crate) fn signal_group(&self, signal: Signal) {
         if let Some(group) = Pid::from_raw(self.root.pid) {
-            // An empty group is no failure: nobody is left to be told.
+            // An empty group is no failure: there is no process left to name.
             let _ = rustix::process::kill_process_group(group, signal);
         }
     }
@@ -217,7 +217,7 @@ pub(super) struct Swept {
 }
 
 /// The members of a tree: the root, its group and session, those that are known or marked, and all their descendants.
-/// Parents stand before their children: a shell that outlives the command it waits for, if only by a moment, goes on with
+/// Parents are before their children: a shell that outlives the command it waits for, if only by a moment, continues
 /// the next one.
 pub(super) fn select<'a>(
     table: &'a Table,
@@ -225,7 +225,7 @@ pub(super) fn select<'a>(
     known: &HashSet<Identity>,
     marked: impl Iterator<Item = &'a Entry>,
 ) -> Vec<Entry> {
-    // Once the root is reaped its number may belong to somebody else, and groups of that number with it.
+    // Once the root is reaped its number may belong to someone else, and groups of that number with it.
     let is_number_ours = table.get(root.pid).is_none_or(|entry| entry.started == root.started);
     let of_number = table.led_by(root.pid).chain(table.get(root.pid)).filter(|_| is_number_ours);
     let of_old = known.iter().filter_map(|known| table.get(known.pid).filter(|entry| Identity::from(*entry) == *known));

@@ -11,7 +11,7 @@ pub(super) const LENGTH: usize = 4;
 /// More patterns than this make the vectorised search slower than two searches.
 const GROUP: usize = 48;
 
-/// A place where an anchor stands.
+/// A place where an anchor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hit {
     pub(super) at: usize,
@@ -62,7 +62,7 @@ impl Anchors {
         Self { groups }
     }
 
-    /// Every place where an anchor stands, in order.
+    /// Every place where an anchor is, in order.
     pub(super) fn find(&self, input: &[u8]) -> Vec<Hit> {
         let mut hits = Vec::new();
         for group in &self.groups {

@@ -110,9 +110,9 @@ impl<'a> Codes<'a> {
 }
 
 enum Code {
-    /// It shows nothing and takes so many bytes.
+    /// It shows nothing and takes this many bytes.
     Nothing(usize),
-    /// One byte, written with so many.
+    /// One byte, written with this many.
     Byte(u8, usize),
     Other,
     /// The input ends inside it.

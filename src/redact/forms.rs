@@ -99,7 +99,7 @@ impl Form {
         }
     }
 
-    /// Where it begins, when an anchor of it stands at `at` with so many bytes of it before.
+    /// Where it begins, when an anchor of it is at `at` with this many bytes of it before.
     pub(super) fn around(&self, input: &[u8], at: usize, offset: usize, end: End) -> Option<(usize, Fit)> {
         let nearest = at.checked_sub(offset)?;
         let furthest = at.saturating_sub(self.longest);
@@ -139,7 +139,7 @@ impl Form {
     }
 }
 
-/// How often a margin may break a value of so many characters.
+/// How often a margin may break a value of this many characters.
 const fn breaks(characters: usize) -> usize {
     characters / 8 + 2
 }
@@ -155,7 +155,7 @@ enum Step {
     Unknown,
 }
 
-/// Whether a character stands here, in any of its encodings.
+/// Whether a character is here, in any of its encodings.
 fn step(rest: &[u8], character: char, next: Option<char>, end: End) -> Step {
     let unknown = if end == End::Open { Step::Unknown } else { Step::No };
     let Some(&first) = rest.first() else { return unknown };

@@ -37,9 +37,9 @@ pub(crate) struct Body {
 
 /// What follows in a body.
 enum Next {
-    /// So many bytes that belong to the key.
+    /// This many bytes that belong to the key.
     Inside(usize),
-    /// So many bytes, and with them the key is over.
+    /// This many bytes, and with them the key is over.
     Last(usize),
     /// More input is needed to tell.
     Unknown,
@@ -62,7 +62,7 @@ impl Body {
     }
 }
 
-/// Blanks, and what stands behind them.
+/// Blanks, and what is behind them.
 fn next(input: &[u8], end: End) -> Next {
     let blank = blanks(input);
     let rest = &input[blank..];
@@ -92,7 +92,7 @@ fn next(input: &[u8], end: End) -> Next {
     if let Some(length) = attribute(rest) {
         return if end == End::Open && length == rest.len() { Next::Unknown } else { Next::Inside(blank + length) };
     }
-    // A short line is the last one, or it is a word of somebody who speaks of keys.
+    // A short line is the last one, or it is a word of someone who speaks of keys.
     let behind = &after[blanks(after)..];
     match () {
         () if line == 0 => Next::Last(0),
@@ -120,7 +120,7 @@ fn blanks(input: &[u8]) -> usize {
     }
 }
 
-/// What may stand between header and body.
+/// What is allowed between header and body.
 const ATTRIBUTES: [&[u8]; 4] = [b"Proc-Type: ", b"DEK-Info: ", b"Version: ", b"Comment: "];
 
 /// `Proc-Type: 4,ENCRYPTED`.

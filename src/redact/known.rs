@@ -28,7 +28,7 @@ pub(super) struct Found {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) owner: usize,
-    /// The token is certain, but may go on behind the input.
+    /// The token is certain, but may continue behind the input.
     pub(super) rest: Option<Rest>,
 }
 
@@ -104,7 +104,7 @@ impl Known {
                 decided = decided.min(flat.start(flat_decided));
             }
         }
-        // A backslash before a secret would escape what stands in its place.
+        // A backslash before a secret would escape what is in its place.
         let without_slash = |at: usize| at - input[..at].iter().rev().take_while(|&&byte| byte == b'\\').count() % 2;
         for found in &mut found {
             found.start = without_slash(found.start);
@@ -188,7 +188,7 @@ impl Known {
     }
 }
 
-/// Of secrets that overlap, only the first: whether a token goes on is not asked twice when it comes in pieces.
+/// Of secrets that overlap, only the first: whether a token continues is not asked twice when it comes in pieces.
 fn apart(mut found: Vec<Found>) -> Vec<Found> {
     found.sort_by_key(|found| (found.start, std::cmp::Reverse(found.end)));
     let mut end = 0;

@@ -1,5 +1,5 @@
 //! Takes secrets out of everything before it leaves the program: known values in every form, and the shapes of well-known
-//! tokens. What stands in their place, `[redacted:github-token]`, breaks neither JSON nor RTF1.
+//! tokens. What is in their place, `[redacted:github-token]`, breaks neither JSON nor RTF1.
 //!
 //! It must never hold back more than a token, and never touch what is not one.
 
@@ -59,7 +59,7 @@ static LEARNED: Mutex<Learned> = Mutex::new(Learned { values: Vec::new(), redact
 
 struct Learned {
     values: Vec<(String, String)>,
-    /// Made of them and the environment, once somebody has asked for it.
+    /// Made of them and the environment, once someone has asked for it.
     redactor: Option<Redactor>,
 }
 
@@ -155,7 +155,7 @@ impl Redactor {
     }
 }
 
-/// What stands in place of a secret.
+/// What replaces a secret.
 pub(crate) fn word(name: &str) -> String {
     format!("[redacted:{name}]")
 }

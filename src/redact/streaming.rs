@@ -13,7 +13,7 @@ pub(super) const LONGEST_HELD: usize = 256 * 1024;
 /// Something held back that is longer is looked at again only when something comes that ends a token.
 const LONG: usize = 4096;
 
-/// How much of what is gone is remembered: whether a word or a line goes on depends on it.
+/// How much of what is gone is remembered: whether a word or a line continues depends on it.
 const REMEMBERED: usize = 64;
 
 /// Takes secrets out of a stream that comes in parts. What may be the beginning of a secret is held back.
@@ -170,7 +170,7 @@ impl Streaming {
     }
 }
 
-/// Writes what stands in place of a secret. Where JSON has a number, a word needs quotes.
+/// Writes what replaces a secret. Where JSON has a number, a word needs quotes.
 fn put(name: &str, input: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
     let blank = |byte: &&u8| !byte.is_ascii_whitespace();
     let is_number = input[start..end].iter().all(u8::is_ascii_digit)

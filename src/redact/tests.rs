@@ -127,7 +127,7 @@ fn a_token_of_any_length_goes_and_is_not_held() {
         assert!(stream.push(b"Zx9Qw8Er7Ty6").is_empty() && stream.held.is_empty());
     }
     assert_eq!(&*stream.push(b" end!"), b" end!");
-    // What only looks like the beginning of one does not stay for ever.
+    // What only looks like the beginning of one does not stay forever.
     let mut stream = Streaming::new(&redactor());
     let mut out = 0;
     for _ in 0..10_000 {
@@ -148,7 +148,7 @@ proptest! {
         cuts in prop::collection::vec(1_usize..40, 0..30),
     ) {
         let redactor = redactor();
-        // A token that stands right behind another one is not known for sure.
+        // A token that is right behind another one is not known for sure.
         let text = words.join(" ");
         let whole = streamed(&redactor, &[text.as_bytes()]);
         let mut parts = Vec::new();

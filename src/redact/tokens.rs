@@ -1,6 +1,6 @@
 //! The shapes of well-known tokens, read from `rules.txt`, and how one is matched.
 //!
-//! A shape fits, does not fit, or needs more input to tell; the automaton's dead state tells the second from the third.
+//! A shape fits, does not fit, or needs more input to tell; the automaton's dead state distinguishes the second from the third.
 
 use std::sync::OnceLock;
 
@@ -47,7 +47,7 @@ pub(super) enum End {
     Open,
 }
 
-/// A token that is certain, and reaches the end of the input: where its rest goes on.
+/// A token that is certain, and reaches the end of the input: where its rest continues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest(StateID);
 
@@ -86,7 +86,7 @@ impl Token {
         self.machine.get_or_init(make).as_deref()
     }
 
-    /// Whether a token begins at `start`, where its literal stands. `before` is what precedes the input; at the `edges` the
+    /// Whether a token begins at `start`, where its literal is. `before` is what precedes the input; at the `edges` the
     /// colour changes.
     pub(super) fn fit(
         &self,
@@ -158,7 +158,7 @@ impl Token {
         }
     }
 
-    /// How much of the next input belongs to a token that was certain before it, and whether it goes on behind it.
+    /// How much of the next input belongs to a token that was certain before it, and whether it continues behind it.
     pub(super) fn go_on(&self, Rest(state): Rest, input: &[u8], end: End) -> (usize, Option<Rest>) {
         let Some(machine) = self.machine().filter(|_| !input.is_empty()) else { return (0, Some(Rest(state))) };
         let next = machine.next_state(state, character(input).0);

@@ -16,7 +16,7 @@ pub(super) fn secrets(name: &str, value: &str) -> Vec<String> {
     let named = is_secret_name(name);
     let mut parts: Vec<String> = Vec::new();
     if let Ok(json @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) = serde_json::from_str(value) {
-        // Only the strings in it: what holds them together is no secret, and taking it out would break the JSON around it.
+        // Only the strings in it: what holds them together is not a secret, and taking it out would break the JSON around it.
         leaves(&json, &mut |leaf| parts.extend(leaf.lines().filter(|line| is_key(line)).map(str::to_owned)));
     } else if let Some(password) = password(value) {
         parts.extend([password.to_owned(), decoded(password)]);

@@ -187,7 +187,7 @@ fn set(event: &mut Event, new: String) {
     }
 }
 
-/// Whether a fragment goes on with the message of another.
+/// Whether a fragment continues the message of another.
 fn is_same_message(one: &Event, other: &Event) -> bool {
     match (one, other) {
         (

@@ -1,4 +1,4 @@
-//! What the user wants to see, and what the place can show: everything about appearance that a view is told once.
+//! What the user wants to see, and what the place can show: everything about appearance that a view needs to know.
 
 use super::style::{Glyphs, Palette};
 

@@ -41,7 +41,7 @@ pub(crate) fn pretty(value: &serde_json::Value) -> String {
     escaped(text.as_bytes()).unwrap_or(text)
 }
 
-/// The same JSON without characters that a terminal obeys; `None` when there are none. They only stand in strings.
+/// The same JSON without characters that a terminal obeys; `None` when there are none. They occur only in strings.
 pub(crate) fn escaped(json: &[u8]) -> Option<String> {
     // DEL, and how all others begin in UTF-8.
     memchr::memchr3(0x7f, 0xc2, 0xe2, json)?;

@@ -30,7 +30,7 @@ use status::StatusLine;
 const FAILED_LINES: usize = 5;
 /// What is shown of any tool's output when it is asked for, from both its ends.
 const ASKED_LINES: usize = 10;
-/// So many tools that run are shown at once.
+/// This many tools that run are shown at once.
 const RUNNING_TOOLS: usize = 5;
 
 /// Writes lines.

@@ -26,7 +26,7 @@ pub(crate) struct Markdown {
 #[derive(Debug)]
 enum BlockState {
     Text,
-    /// Code, until this sign comes again so many times.
+    /// Code, until this sign comes again this many times.
     Fence {
         sign: u8,
         length: usize,

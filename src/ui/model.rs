@@ -18,7 +18,7 @@ pub(crate) use iteration::Iteration;
 use crate::journal::summary::{IterationSummary, Said, Summary};
 use crate::journal::{Activity, Body, Fact, IterationOutcome, Outcome, Record};
 
-/// So many published events are kept.
+/// This many published events are kept.
 const MOST_EVENTS: usize = 1000;
 /// More of a payload is not kept.
 const LONGEST_PAYLOAD: usize = 400;

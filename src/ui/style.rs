@@ -94,7 +94,7 @@ pub struct Glyphs {
     pub ok: &'static str,
     /// A tool that failed.
     pub fail: &'static str,
-    /// A tool of which nobody knows.
+    /// A tool whose result is unknown.
     pub unknown: &'static str,
     /// Something begins.
     pub start: &'static str,

@@ -109,7 +109,7 @@ pub(super) fn look(
             Part { name: "auto".to_owned(), title: "auto".to_owned(), kind: Kind::Chosen, checks: vec![check] },
         );
     } else if let (Some(name), None) = (chosen, chosen.and_then(|name| catalog.find(name).ok())) {
-        // A name that nobody knows: the message of a run says it best.
+        // An unknown name: the message of a run says it best.
         catalog.find(name)?;
     }
     // What matters comes first.

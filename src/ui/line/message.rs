@@ -15,11 +15,11 @@ use crate::ui::text::safe;
 
 /// A line without an end is shown in parts of this size.
 const LONGEST_HELD: usize = 64 * 1024;
-/// So many lines of thinking are shown, unless more are asked for.
+/// This many lines of thinking are shown, unless more are asked for.
 const THINK_LINES: usize = 4;
-/// So many of everything else that is folded.
+/// This many of everything else that is folded.
 const OTHER_LINES: usize = 10;
-/// What is said last around an agent explains most: so many lines of it are shown behind the fold.
+/// What is said last around an agent explains most: this many lines of it are shown behind the fold.
 const LAST_LINES: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! What a terminal does for a person who is doing something else: its title tells the state, its bell and a notice of the desktop
-//! tell that someone is wanted.
+//! say that someone is wanted.
 
 use std::io::{self, Write};
 

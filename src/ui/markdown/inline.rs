@@ -3,7 +3,7 @@
 use crate::ui::style::Ink;
 use crate::ui::styled::Styled;
 
-/// So deep may one thing stand in another.
+/// How deep things may be nested.
 const DEPTH: usize = 4;
 
 /// The line with the inks of what its signs mean; signs without a partner stay.

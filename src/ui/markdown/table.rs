@@ -5,7 +5,7 @@ use crate::ui::style::{Glyphs, Ink};
 use crate::ui::styled::Styled;
 use crate::ui::table::Align;
 
-/// So many rows are held at most.
+/// This many rows are held at most.
 const MOST_HELD: usize = 100;
 /// A column is never narrower, unless its words are.
 const NARROWEST: usize = 8;

@@ -9,9 +9,9 @@ use crate::journal::Record;
 
 /// More of an argument is never shown.
 const LONGEST_ARGUMENT: usize = 200;
-/// So many calls are kept; of more, the oldest that have ended are forgotten.
+/// This many calls are kept; of more, the oldest that have ended are forgotten.
 const MOST_KEPT: usize = 2000;
-/// So many are forgotten at once: each time, all that stay are moved.
+/// This many are forgotten at once: each time, all that stay are moved.
 const FORGOTTEN_AT_ONCE: usize = 500;
 /// But never the first ones, which the line view lists when the iteration is over.
 pub(crate) const MOST_LISTED: usize = 20;

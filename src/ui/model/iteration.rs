@@ -1,10 +1,10 @@
-//! What the agent of one iteration said and did, as far as events tell.
+//! What the agent of one iteration said and did, as far as it is known.
 
 use super::calls::Calls;
 use crate::event::{Event, FileChange, Known, Tag, TodoItem, Usage};
 use crate::journal::{Body, Fact, Record};
 
-/// So many files are kept.
+/// This many files are kept.
 const MOST_FILES: usize = 500;
 /// More of the thinking is not kept.
 const MOST_THINKING: usize = 4096;
