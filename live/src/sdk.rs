@@ -32,6 +32,7 @@ pub fn run(clis: &[Cli]) -> Result<(), Problem> {
     let environment = vec![("PATH".to_owned(), Stage::path(Path::new("/usr/bin")).to_string_lossy().into_owned())];
     let messages = ask(&python, &link(&stage, &ralph, "demo")?, &place, environment)?;
     wrong.extend(faults("demo", &messages, "fixed"));
+    wrong.extend(failures(&stage, &python, &link(&stage, &ralph, "codex")?)?);
     for cli in clis {
         let installed = install(&stage, cli, Version::Pinned)?;
         let place = Place::fresh(&stage, &format!("sdk-{}", cli.agent))?;
@@ -61,8 +62,59 @@ fn link(stage: &Stage, ralph: &Path, agent: &str) -> Result<PathBuf, Problem> {
     Ok(link)
 }
 
-/// The messages that the client yields, two minutes long at most.
+/// What a codex that fails says, how the client must see it, and the words in the client's own error.
+const FAILURES: [(&str, Option<&str>, &str); 4] = [
+    ("You've hit your usage limit. Try again at 8:00 PM.", Some("rate_limit"), "You've hit your limit"),
+    ("unexpected status 401 Unauthorized: bad key", Some("authentication_failed"), "Not logged in"),
+    ("unexpected status 503 Service Unavailable", Some("server_error"), "API Error: 529"),
+    ("something broke", None, "something broke"),
+];
+
+/// Plays a codex that fails in each of the ways; the client must get the kind of failure and raise an error.
+fn failures(stage: &Stage, python: &Path, link: &Path) -> Result<Vec<String>, Problem> {
+    let place = Place::fresh(stage, "sdk-failures")?;
+    let bin = place.home.join("bin");
+    std::fs::create_dir_all(&bin)?;
+    let path = Stage::path(&bin).to_string_lossy().into_owned();
+    let mut wrong = Vec::new();
+    for (says, kind, words) in FAILURES {
+        let event = serde_json::json!({"type": "turn.failed", "error": {"message": says}});
+        let script = format!("#!/bin/sh\ncat >/dev/null\ncat <<'LINE'\n{event}\nLINE\nexit 1\n");
+        let program = bin.join("codex");
+        std::fs::write(&program, script)?;
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        let answer = client(python, link, &place, vec![("PATH".to_owned(), path.clone())])?;
+        let seen = answer.messages.iter().any(|message| kind.is_some_and(|kind| message["error"] == kind));
+        let is_error = answer.messages.last().is_some_and(|message| message["is_error"] == true);
+        let raised = !answer.succeeded && answer.complaint.contains(words);
+        if seen != kind.is_some() || !is_error || !raised {
+            wrong.push(format!("`{says}`: the client saw {:?}; {}", answer.messages.last(), answer.complaint));
+        }
+    }
+    println!("failures: {} kinds reach the client: {}", FAILURES.len(), if wrong.is_empty() { "ok" } else { "WRONG" });
+    Ok(wrong)
+}
+
+/// What the client came to.
+struct Answer {
+    messages: Vec<Value>,
+    succeeded: bool,
+    /// The last line of its standard error.
+    complaint: String,
+}
+
+/// The messages that the client yields, which must succeed.
 fn ask(python: &Path, link: &Path, place: &Place, environment: Vec<(String, String)>) -> Result<Vec<Value>, Problem> {
+    let answer = client(python, link, place, environment)?;
+    if !answer.succeeded {
+        let name = link.file_name().unwrap_or_default().to_string_lossy();
+        return Err(Problem::Wrong(format!("{name}: the client failed: {}", answer.complaint)));
+    }
+    Ok(answer.messages)
+}
+
+/// Runs the client, two minutes long at most.
+fn client(python: &Path, link: &Path, place: &Place, environment: Vec<(String, String)>) -> Result<Answer, Problem> {
     let (out, err) = (place.home.join("stdout"), place.home.join("stderr"));
     let mark = processes::mark();
     let mut child = Command::new(python)
@@ -93,15 +145,15 @@ fn ask(python: &Path, link: &Path, place: &Place, environment: Vec<(String, Stri
     let left = processes::left(&mark, Duration::from_millis(500));
     let complaint = std::fs::read_to_string(&err).unwrap_or_default();
     let name = link.file_name().unwrap_or_default().to_string_lossy();
-    if !status.is_some_and(|status| status.success()) {
-        let last = complaint.lines().last().unwrap_or("it did not end");
-        return Err(Problem::Wrong(format!("{name}: the client failed: {last}")));
-    }
     if !left.is_empty() {
         return Err(Problem::Wrong(format!("{name}: left behind: {}", left.join(", "))));
     }
     let text = std::fs::read_to_string(&out).unwrap_or_default();
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    Ok(Answer {
+        messages: text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+        succeeded: status.is_some_and(|status| status.success()),
+        complaint: complaint.lines().last().unwrap_or("it did not end").to_owned(),
+    })
 }
 
 /// What a consumer would miss.
