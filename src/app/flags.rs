@@ -49,7 +49,7 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
             .transpose()?,
     };
     let agent_command = agent_command.map(|argv| match argv.as_slice() {
-        // A shell hands its own arguments on only where it is told to.
+        // A shell passes its own arguments on only when its command says so.
         [shell, flag, text] if shell == "sh" && flag == "-c" && !args.agent_args.is_empty() => {
             ["sh", "-c", &format!("{text} \"$@\""), "sh"].map(str::to_owned).to_vec()
         }

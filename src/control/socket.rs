@@ -81,7 +81,7 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// It is recorded: whoever gave it is told so.
+    /// It is recorded, and the sender gets its answer.
     pub(crate) fn accept(self) -> Order {
         let _ = self.accepted.try_send(());
         self.order

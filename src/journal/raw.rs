@@ -16,7 +16,7 @@ const WORTH_PACKING: u64 = 64 * 1024;
 /// The fastest that packs well: raw files are mostly repetition.
 const LEVEL: i32 = 1;
 
-/// How long a run goes on before files are packed, and between two looks: a short run never waits for it.
+/// How long a run lasts before files are packed, and between two looks: a short run never waits for it.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The files of the last iterations are left as they are: their readers expect them so.
