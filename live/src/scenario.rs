@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::stage::Problem;
 
 /// Every file of `scenarios/`, in the order of the table.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 14] = [
     ("task", include_str!("../scenarios/01-task.yml")),
     ("resume", include_str!("../scenarios/02-resume.yml")),
     ("tool-failure", include_str!("../scenarios/03-tool-failure.yml")),
@@ -21,6 +21,7 @@ const FILES: [(&str, &str); 13] = [
     ("long-prompt", include_str!("../scenarios/11-long-prompt.yml")),
     ("large-output", include_str!("../scenarios/12-large-output.yml")),
     ("huge-output", include_str!("../scenarios/13-huge-output.yml")),
+    ("terminal", include_str!("../scenarios/14-terminal.yml")),
 ];
 
 /// A scenario.

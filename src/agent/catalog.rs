@@ -179,6 +179,11 @@ impl Catalog {
                     .hint("`ralph agents` shows which one that is"));
             }
             "custom" => return Err(super::custom::no_command()),
+            "acp" | "kiro-acp" => {
+                return Err(UserError::usage(format!("ralph does not use the Agent Client Protocol (`{name}`)")).hint(
+                    "name the agent itself, which ralph runs by its command line: `agent: codex`, `agent: kiro`",
+                ));
+            }
             _ => {}
         }
         let error = UserError::usage(format!("unknown agent `{name}`"));

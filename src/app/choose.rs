@@ -35,6 +35,9 @@ pub(crate) fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, Use
     if file.of_orchestrator {
         catalog.prefer(&["claude", "kiro", "gemini", "codex", "amp"]);
     }
+    if let Some(order) = &file.layer.agent_priority {
+        catalog.prefer(&order.value.iter().map(String::as_str).collect::<Vec<_>>());
+    }
     Ok(catalog)
 }
 

@@ -161,6 +161,7 @@ pub(crate) fn plan_from(
         notices,
         verify: settings.verify.value.clone(),
         plan_file: settings.plan_file.value.clone(),
+        rules: settings.guardrails.value.clone(),
         allowed_paths: settings.allowed_paths.value.clone(),
         events_file: settings.events_file.value.clone(),
         keeps_diffs: settings.keep_diffs.value,

@@ -83,7 +83,7 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     if args.max_cost.is_some() {
         memory.orders.max_cost_usd = None;
     }
-    let Planned { mut plan, settings, .. } = planned(args, &run, &workspace)?;
+    let Planned { mut plan, settings, .. } = planned(args, &run, &summary, &workspace)?;
     needs_terminal_for_agent(plan.screen, show)?;
     let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
     if memory.state.iterations >= most && answer.is_some() {
@@ -171,9 +171,12 @@ fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result
     .hint("switch back to that branch, or resume here with `--force`"))
 }
 
-/// The run as it was planned when it began, with the limits that are given now.
-fn planned(args: &Resume, run: &RunDirectory, workspace: &Path) -> Result<Planned, UserError> {
-    let (file, prompt) = SavedPlan::read(run, workspace)?;
+/// The run as it was planned when it began, with the limits that are given now. What `auto` chose then is not chosen again.
+fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<Planned, UserError> {
+    let (mut file, prompt) = SavedPlan::read(run, workspace)?;
+    if let Some(agent) = file.layer.agent.as_mut().filter(|agent| agent.value == "auto") {
+        agent.value.clone_from(&summary.agent);
+    }
     let limits = Layer {
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),

@@ -19,8 +19,11 @@ use crate::run::{Worker, start_error};
 /// The whole report, for people or as JSON.
 pub(crate) fn report(planned: &Planned, output: Output) -> Result<String, UserError> {
     let Planned { plan, settings, defined_by, why, .. } = planned;
-    let (words, prompt) = plan.first_prompt()?;
+    let (words, mut prompt) = plan.first_prompt()?;
     let Worker { agent, transcript, .. } = plan.chosen();
+    if let Some(file) = &agent.plugin {
+        prompt = plugin::settings::filled(file, &plan.prompt, &prompt, &plan.workspace);
+    }
     let examined = !plan.notices.iter().any(|notice| notice == NOT_EXAMINED);
     let turn = Turn { way: plan.screen.way(), ..Turn::new(&prompt, &plan.workspace) };
     let program = process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;

@@ -51,6 +51,8 @@ macro_rules! settings {
 settings! {
     /// The agent: a name from `ralph agents`, `auto` (the first one installed) or `custom`. `cli.backend` means the same.
     "agent" agent: String = "auto".to_owned();
+    /// Agents that `auto` looks for first, in this order.
+    "agent_priority" agent_priority: Vec<String> = Vec::new();
     /// The program of a custom agent. A path is relative to this file.
     "cli.command" command: Option<Program> = None;
     /// The arguments of a custom agent, before the prompt.
@@ -91,6 +93,8 @@ settings! {
     "event_loop.max_cost_usd" max_cost_usd: Option<Dollars> = None;
     /// The first event of a run with hats. Unset: `task.start`.
     "event_loop.starting_event" starting_event: Option<String> = None;
+    /// Rules that are added to every prompt, one sentence each.
+    "core.guardrails" guardrails: Vec<String> = Vec::new();
     /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout` and `cwd`.
     "verify" verify: Vec<Check> = Vec::new();
     /// A task list; a completion is rejected while it has open items (`- [ ]`).

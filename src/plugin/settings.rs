@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::loop_config::{self, CONTINUITY, RALPHRC, Read};
-use super::{Chosen, Loaded, files, wrapper};
+use super::{Chosen, Loaded, files, script, wrapper};
 use crate::agent::{self, Agent, Catalog, Contract, Live, Options, PluginFile, Source, Turn, home_of};
 use crate::config::{Layer, Origin, SessionChoice, Setting, Settings};
 use crate::error::{UserError, io_reason};
@@ -16,7 +16,7 @@ use crate::plugin::script::plan_slices::Plan;
 use crate::plugin::script::{PLAN, Script};
 use crate::process::runtime;
 use crate::process::{self, Invocation, PrivateFile, StartError};
-use crate::run::start_error;
+use crate::run::{self, start_error};
 use crate::trust::Item;
 use crate::user_file;
 
@@ -282,6 +282,14 @@ pub(crate) fn command_line(
         let line = argv.map(quote).collect::<Vec<_>>().join(" ");
         Ok(line.replace(&file.path().display().to_string(), "PROMPT_FILE"))
     })
+}
+
+/// A prompt as the plug-in passes it to its agent: the loop of agent scripts fills in variables.
+pub(crate) fn filled(file: &PluginFile, prompt: &run::prompt::Source, words: &str, workspace: &Path) -> String {
+    match file.contract {
+        Contract::Script => script::filled(file, prompt, words, workspace),
+        Contract::Driver => words.to_owned(),
+    }
 }
 
 /// What a driver says of itself becomes the agent's definition.

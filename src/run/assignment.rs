@@ -87,6 +87,7 @@ impl<'p> Looping<'p> {
             iteration: number,
             of: policy.max_iterations,
             last: self.memory.last.as_deref(),
+            rules: &plan.rules,
             role: role.as_deref(),
             remarks: &remarks,
             marker,

@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     pub line_cap: usize,
     /// Things to tell at the start, such as warnings of the configuration.
     pub notices: Vec<String>,
+    /// Rules that are part of every prompt.
+    pub rules: Vec<String>,
     /// Commands that must agree with a claim.
     pub verify: Vec<Check>,
     /// A task list whose open items veto a claim.
@@ -88,6 +90,7 @@ impl Plan {
         let context = LoopContext {
             iteration: 1,
             of: self.policy.max_iterations,
+            rules: &self.rules,
             marker: (!self.rule.is_mentioned_in(&words)).then(|| self.rule.told()),
             ..LoopContext::default()
         };

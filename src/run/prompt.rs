@@ -89,6 +89,8 @@ pub(crate) struct LoopContext<'a> {
     pub of: u32,
     /// How the last one ended.
     pub last: Option<&'a str>,
+    /// The user's rules for every iteration.
+    pub rules: &'a [String],
     /// The hat it wears, in words.
     pub role: Option<&'a str>,
     /// What else the agent should hear: a near miss, a failed verification, a person's words.
@@ -106,6 +108,9 @@ pub(crate) fn compose(words: &str, context: &LoopContext<'_>) -> String {
         let _ = write!(prompt, " The last iteration ended with: {last}.");
     }
     prompt.push_str(" Earlier work is in the working directory.\n");
+    for rule in context.rules {
+        let _ = writeln!(prompt, "Rule: {}", rule.trim());
+    }
     if let Some(role) = context.role {
         let _ = writeln!(prompt, "{}", role.trim_end());
     }
@@ -132,14 +137,15 @@ mod tests {
             iteration: 2,
             of: 20,
             last: Some("exit code 1"),
+            rules: &["Tests first.".to_owned()],
             role: Some("You wear a hat.\n"),
             remarks: &["be exact".to_owned(), "a person says: hello".to_owned()],
             marker: Some("<promise>COMPLETE</promise>"),
         };
         assert_eq!(
-            compose("Mend it.\n\n", &context),
-            "Mend it.\n\n---\nLoop: this is iteration 2 of at most 20. The last iteration ended with: exit code 1. \
-             Earlier work is in the working directory.\nYou wear a hat.\nNote: be exact\nNote: a person says: hello\nWhen all of the work is done and checked, end \
+            compose("Fix it.\n\n", &context),
+            "Fix it.\n\n---\nLoop: this is iteration 2 of at most 20. The last iteration ended with: exit code 1. \
+             Earlier work is in the working directory.\nRule: Tests first.\nYou wear a hat.\nNote: be exact\nNote: a person says: hello\nWhen all of the work is done and checked, end \
              your last message with <promise>COMPLETE</promise> on a line of its own. Do not write it before.\n"
         );
     }

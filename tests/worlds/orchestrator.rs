@@ -40,6 +40,30 @@ fn a_bare_run_takes_the_agents_in_its_order() {
 }
 
 #[test]
+fn a_resumed_run_keeps_the_agent_that_auto_chose() {
+    let test = works(world(WORLD), "kiro-cli", "echo Working.");
+    let test = works(test, "codex", "echo '{\"type\":\"turn.completed\"}'");
+    let ran = test.repository().args(&["-n", "1"]).run().exits(5);
+    let said = says(&ran.test, &["resume", "-n", "2"]);
+    let agents: Vec<String> =
+        ran.facts("iteration_start").iter().map(|start| start["agent"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(agents, ["kiro", "kiro"], "{said}");
+}
+
+#[test]
+fn its_priorities_and_guardrails_count() {
+    let config = "cli:\n  backend: auto\nagent_priority: [codex, acp, kiro]\ncore:\n  specs_dir: specs\n  guardrails:\n    \
+                  - \"Tests must pass\"\n";
+    let test = works(Test::new().prompt("Do it.").file("ralph.yml", config), "kiro-cli", "echo LOOP_COMPLETE");
+    let ran = works(test, "codex", CODEX).args(&["-n", "1"]).run().exits(5);
+    assert_eq!(ran.facts("run_start")[0]["agent"], "codex");
+    let shown = says(&ran.test, &["run", "Do it.", "--dry-run", "--output", "json"]);
+    assert!(shown.contains("Rule: Tests must pass"), "{shown}");
+    let ran = Test::new().prompt("x").file("ralph.yml", "cli: {backend: acp}\n").run().exits(2);
+    ran.complains("ralph does not use the Agent Client Protocol");
+}
+
+#[test]
 fn an_omitted_prompt_mode_is_arg() {
     let ran = custom("").complete();
     assert_eq!(args_of(&ran, "my-ai")[0], "--headless");

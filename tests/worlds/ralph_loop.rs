@@ -34,6 +34,9 @@ fn planning_needs_no_goal() {
     let sent = prompt(&ran, 1);
     assert!(sent.starts_with("You are in Ralph plan mode. Compare `specs/` with the code"), "{sent}");
     assert!(sent.contains("`.ralph/implementation_plan.md`") && !sent.contains("${"), "{sent}");
+    let shown = says(&ran.test, &["plan", "--dry-run", "--output", "json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["prompt"]["sent"].as_str().unwrap().trim_end(), sent.trim_end(), "a dry run shows what is sent");
     let start = &ran.facts("run_start")[0];
     assert_eq!(start["max_iterations"], 10, "from its own config");
     with_amp(&text(COMPLETE)).mode("plan").prompt("make it fast").run().exits(2).complains("takes no goal here");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Beginning, PLAN, Script, fill, prompt_variables};
+use super::{Beginning, PLAN, Script, exports, fill, prompt_variables};
 use crate::agent::{PluginFile, Turn};
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, FailureClass, Messages, Tag};
@@ -70,8 +70,7 @@ impl ScriptInRun {
         let retries = file.globals.iter().rev().find(|(name, _)| name == "MAX_RETRIES");
         let retries = retries.and_then(|(_, count)| count.parse().ok()).unwrap_or(RETRIES);
         let home = next.workspace.join(file.home());
-        let exports = file.globals.iter().chain(&file.exports).cloned().collect();
-        Self { script, home, exports, rule: None, retries, retried: 0 }
+        Self { script, home, exports: exports(file), rule: None, retries, retried: 0 }
     }
 
     /// Calls the hook before, and makes the iteration the script's.

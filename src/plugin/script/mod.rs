@@ -17,6 +17,7 @@ use super::files;
 use crate::agent::{Contract, PluginFile};
 use crate::error::UserError;
 use crate::process::{self, Captured, Environment, Invocation, PrivateFile, Stdin, StopStep, UnixSignal};
+use crate::run::prompt::Source;
 
 /// How long the extractor may take. A slow one is slow for every line.
 const EXTRACTION: Duration = Duration::from_secs(600);
@@ -210,6 +211,18 @@ impl Script {
             shell.close().await;
         }
     }
+}
+
+/// A prompt with the variables that the loop of the script fills in, as they are now.
+pub(super) fn filled(file: &PluginFile, prompt: &Source, words: &str, workspace: &Path) -> String {
+    let home = workspace.join(file.home());
+    let mode = prompt_variables::mode(prompt, &home);
+    fill(words, &prompt_variables::all(&exports(file), mode, &home, workspace))
+}
+
+/// What a prompt may use beside the plan: what `config` sets, and what the loop exports.
+fn exports(file: &PluginFile) -> Vec<(String, String)> {
+    file.globals.iter().chain(&file.exports).cloned().collect()
 }
 
 /// The variables of a prompt, filled in: `$NAME` and `${NAME}` of the given names, and nothing else.
