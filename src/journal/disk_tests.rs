@@ -180,6 +180,9 @@ fn write(disk: &Memory, came: &mut Came) -> io::Result<()> {
                 let appended = journal.append(Body::Agent { iteration, from: Stream::Stdout, event })?;
                 came.told.push((appended.record).clone());
             }
+            let together = stage(&mut journal, iteration, ["four", "five"])?;
+            journal.commit()?;
+            came.told.extend(together);
             let appended = journal.append(Body::Loop(Fact::Notice { message: format!("end of {iteration}") }))?;
             came.told.push((appended.record).clone());
             journal.sync()?;
@@ -195,11 +198,32 @@ fn write(disk: &Memory, came: &mut Came) -> io::Result<()> {
     result
 }
 
+fn stage(journal: &mut Journal, iteration: u32, words: [&str; 2]) -> io::Result<[Record; 2]> {
+    let mut stage = |word| {
+        let body = Body::Agent { iteration, from: Stream::Stdout, event: Event::text(Tag::Ai, word) };
+        journal.stage(body).map(|appended| appended.record)
+    };
+    Ok([stage(words[0])?, stage(words[1])?])
+}
+
 /// All whole lines, which must all be records.
 #[track_caller]
 fn records(bytes: &[u8]) -> Vec<Record> {
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     bytes[..whole].split_inclusive(|&byte| byte == b'\n').map(|line| Record::read_line(line).unwrap()).collect()
+}
+
+#[test]
+fn records_that_come_together_are_one_write_and_come_in_order() {
+    let disk = Memory::default();
+    let mut journal = Journal::create_on(&disk, Path::new(JOURNAL)).unwrap();
+    let before = disk.steps();
+    let told = stage(&mut journal, 1, ["one", "two"]).unwrap();
+    assert_eq!(disk.steps(), before, "nothing is written before the commit");
+    journal.commit().unwrap();
+    assert_eq!(disk.steps(), before + 1);
+    assert_eq!(records(&disk.after_power_cut(Path::new(JOURNAL), 100)), told);
+    assert_eq!(journal.append(Body::Loop(Fact::Notice { message: "third".into() })).unwrap().record.seq, 2);
 }
 
 #[test]

@@ -38,5 +38,6 @@ pub use store::RunDirectory;
 pub use store::State;
 pub use store::Store;
 pub use summary::Summary;
+pub(crate) use writer::Appended;
 pub use writer::Journal;
 pub use writer::Raw;

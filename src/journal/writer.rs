@@ -1,5 +1,6 @@
-//! Appends to the journal and the raw files. A record is one write, so that `kill -9` at any moment
-//! loses at most the record being written. What cannot be written is an error, never a hole.
+//! Appends to the journal and the raw files. A record is never written in two parts, so that `kill -9` at any moment
+//! loses at most what is being written; records that come together are one write. What cannot be written is an error,
+//! never a hole.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,9 @@ pub struct Journal {
     length: u64,
     /// Part of a record may be behind them.
     torn: bool,
-    line: Vec<u8>,
+    /// Records that are not written yet, and how many.
+    staged: Vec<u8>,
+    count: u64,
     looked: Instant,
 }
 
@@ -68,32 +71,64 @@ impl Journal {
     }
 
     fn at(file: Box<dyn Growing>, next: u64, length: u64) -> Self {
-        Self { file, next, length, torn: false, line: Vec::with_capacity(4096), looked: Instant::now() }
+        let staged = Vec::with_capacity(4096);
+        Self { file, next, length, torn: false, staged, count: 0, looked: Instant::now() }
     }
 
     /// Writes one record.
     pub fn append(&mut self, body: Body) -> io::Result<Appended> {
+        let appended = self.stage(body)?;
+        self.commit()?;
+        Ok(appended)
+    }
+
+    /// Prepares a record; it is written by the next [`Self::commit`], and nobody may see it before.
+    pub(crate) fn stage(&mut self, body: Body) -> io::Result<Appended> {
+        let record = Record { seq: self.next + self.count, at: Timestamp::now(), body };
+        let before = self.staged.len();
+        if let Err(error) = record.write_line(&mut self.staged) {
+            self.staged.truncate(before);
+            return Err(error);
+        }
+        self.count += 1;
+        let (start, end) = (self.length + before as u64, self.length + self.staged.len() as u64);
+        // Timestamps are kept to the millisecond, so that a record reads back as it was.
+        let at = Timestamp::from_millisecond(record.at.as_millisecond()).unwrap_or(record.at);
+        Ok(Appended { record: Record { at, ..record }, start, end })
+    }
+
+    /// How many bytes wait for [`Self::commit`].
+    pub(crate) const fn staged(&self) -> usize {
+        self.staged.len()
+    }
+
+    /// Writes what is staged, with one write: all of it or nothing.
+    pub(crate) fn commit(&mut self) -> io::Result<()> {
+        let written = self.write_staged();
+        if written.is_ok() {
+            self.length += self.staged.len() as u64;
+            self.next += self.count;
+        }
+        self.count = 0;
+        self.staged.clear();
+        if self.staged.capacity() > 1024 * 1024 {
+            self.staged = Vec::with_capacity(4096);
+        }
+        written
+    }
+
+    fn write_staged(&mut self) -> io::Result<()> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
         if self.torn {
             self.file.shorten(self.length)?;
             self.torn = false;
         }
-        let record = Record { seq: self.next, at: Timestamp::now(), body };
-        self.line.clear();
-        record.write_line(&mut self.line)?;
-        if let Err(error) = self.file.append(&self.line) {
+        self.file.append(&self.staged).inspect_err(|_| {
             // What was written of it must not spoil the next record.
             self.torn = self.file.shorten(self.length).is_err();
-            return Err(error);
-        }
-        let start = self.length;
-        self.length += self.line.len() as u64;
-        self.next += 1;
-        if self.line.capacity() > 1024 * 1024 {
-            self.line = Vec::with_capacity(4096);
-        }
-        // Timestamps are kept to the millisecond, so that a record reads back as it was.
-        let at = Timestamp::from_millisecond(record.at.as_millisecond()).unwrap_or(record.at);
-        Ok(Appended { record: Record { at, ..record }, start, end: self.length })
+        })
     }
 
     /// How many bytes of records there are.

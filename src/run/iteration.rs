@@ -357,10 +357,10 @@ fn record(
     events: &mut Vec<Clean<Event>>,
     observed: &mut Observed,
 ) -> Result<(), UserError> {
-    events.drain(..).try_for_each(|event| {
-        observed.see(from, &event);
-        recorder.event(iteration, from, event)
-    })
+    for event in events.iter() {
+        observed.see(from, event);
+    }
+    recorder.events(iteration, from, events.drain(..))
 }
 
 /// Records the last events, and what the agent has left.

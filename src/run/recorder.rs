@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use crate::error::{UserError, io_reason};
 use crate::event::{Event, Stream};
 use crate::journal::disk::{self, Disk, RealDisk, Tampering};
-use crate::journal::{Body, EventsFile, Fact, Journal, Raw, RunDirectory, Summary, Wake};
+use crate::journal::{Appended, Body, EventsFile, Fact, Journal, Raw, RunDirectory, Summary, Wake};
 use crate::redact::{Clean, Redactor};
 use crate::run::notify::Notifier;
 use crate::user_file;
 
 /// The summary is kept no more often than this, so that many short iterations do not write it again and again.
 const OFTEN: Duration = Duration::from_secs(2);
+
+/// Events that come together are one write up to this size.
+const MOST_STAGED: usize = 256 * 1024;
 
 /// How long a view may take to show what it has, before an agent gets the terminal.
 const SETTLES_WITHIN: Duration = Duration::from_millis(500);
@@ -121,9 +124,25 @@ impl Recorder {
         self.append(Body::Loop(clean))
     }
 
-    /// Records an event of the agent.
-    pub(crate) fn event(&mut self, iteration: u32, from: Stream, event: Clean<Event>) -> Result<(), UserError> {
-        self.append(Body::Agent { iteration, from, event: event.into_inner() })
+    /// Records events of the agent that came together.
+    pub(crate) fn events(
+        &mut self,
+        iteration: u32,
+        from: Stream,
+        events: impl Iterator<Item = Clean<Event>>,
+    ) -> Result<(), UserError> {
+        let mut staged = Vec::new();
+        for event in events {
+            let body = Body::Agent { iteration, from, event: event.into_inner() };
+            if staged.is_empty() {
+                self.look_before(&body)?;
+            }
+            staged.push(self.journal.stage(body).map_err(|error| unrecorded(&error))?);
+            if self.journal.staged() >= MOST_STAGED {
+                self.commit(staged.drain(..))?;
+            }
+        }
+        self.commit(staged.drain(..))
     }
 
     /// Opens the raw files of an iteration.
@@ -158,12 +177,7 @@ impl Recorder {
     }
 
     fn append(&mut self, body: Body) -> Result<(), UserError> {
-        if !self.reporting
-            && let Some(tampering) = self.journal.look_before(&body).map_err(|error| unrecorded(&error))?
-        {
-            self.wake.restored();
-            self.report(tampering)?;
-        }
+        self.look_before(&body)?;
         let turning = match &body {
             Body::Loop(Fact::RunEnd { .. }) => true,
             Body::Loop(Fact::Decision { .. }) => self.kept.elapsed() > OFTEN,
@@ -172,18 +186,44 @@ impl Recorder {
         if turning {
             self.restore_plan()?;
         }
-        let appended = self.journal.append(body).map_err(|error| unrecorded(&error))?;
-        self.summary.see(&appended.record, appended.start, appended.end);
+        let staged = self.journal.stage(body).map_err(|error| unrecorded(&error))?;
+        self.commit(std::iter::once(staged))?;
         if turning {
             // It only saves time to whoever looks: without it, the journal is read.
             let _ = RealDisk.replace(&self.directory.summary(), &self.summary.to_json());
             self.kept = Instant::now();
         }
-        let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.add(&appended.record));
-        if let Some(notifier) = &mut self.notifier {
-            notifier.see(&appended.record);
+        Ok(())
+    }
+
+    /// Looks whether another process has changed the journal, before a record like this.
+    fn look_before(&mut self, body: &Body) -> Result<(), UserError> {
+        if !self.reporting
+            && let Some(tampering) = self.journal.look_before(body).map_err(|error| unrecorded(&error))?
+        {
+            self.wake.restored();
+            self.report(tampering)?;
         }
-        self.wake.written(appended.record.seq, appended.end);
+        Ok(())
+    }
+
+    /// Writes the staged records, then tells everyone.
+    fn commit(&mut self, staged: impl Iterator<Item = Appended>) -> Result<(), UserError> {
+        self.journal.commit().map_err(|error| unrecorded(&error))?;
+        let (mut copied, mut last) = (Ok(()), None);
+        for appended in staged {
+            self.summary.see(&appended.record, appended.start, appended.end);
+            if copied.is_ok() {
+                copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.add(&appended.record));
+            }
+            if let Some(notifier) = &mut self.notifier {
+                notifier.see(&appended.record);
+            }
+            last = Some((appended.record.seq, appended.end));
+        }
+        if let Some((seq, end)) = last {
+            self.wake.written(seq, end);
+        }
         let Err(error) = copied else { return Ok(()) };
         self.copy = None;
         let message = format!("cannot write `journal.events_file` any more: {}", io_reason(&error));
