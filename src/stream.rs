@@ -18,7 +18,7 @@ use crate::redact::{Clean, Redactor, Streaming};
 use crate::transcript::{Adapter, Context, Dialect, PLAIN, RTF1, Screen, Selected, auto};
 
 /// Plain text is handed on in parts of this size; only a structured line has to be whole.
-const PLAIN_LINE_CAP: usize = 1024 * 1024;
+const PLAIN_LINE_CAP: usize = 64 * 1024;
 
 /// The output of one process.
 pub struct OutputStream {

@@ -79,11 +79,9 @@ fn bench(size: Size) -> io::Result<Bench> {
     if !ralph.exists() {
         return Err(io::Error::other(format!("{} is missing: use `bench/run`", ralph.display())));
     }
-    let place = ralph.with_file_name("bench-files");
-    if place.exists() {
-        fs::remove_dir_all(&place)?;
-    }
-    fs::create_dir_all(&place)?;
+    // Not below this repository: runs would look at all of it.
+    let place = std::env::temp_dir().join(format!("ralph-bench-{}", std::process::id()));
+    fs::create_dir(&place)?;
     Ok(Bench { ralph, place, size })
 }
 

@@ -44,8 +44,8 @@ pub fn cost(command: &mut Command) -> io::Result<Cost> {
 pub enum Accept {
     /// Exit code 0.
     Success,
-    /// Any exit code: the limit of iterations ends a run with 5.
-    AnyEnd,
+    /// The limit of iterations ended a run: exit code 5.
+    Limit,
 }
 
 /// Several times, one after the other: the sum of times, the highest peak.
@@ -78,7 +78,11 @@ pub fn finish(mut child: Child, begun: Instant, accept: Accept) -> io::Result<Co
     let wall = begun.elapsed();
     let cpu = times(pid).unwrap_or_default();
     let status = child.wait()?;
-    if accept == Accept::Success && !status.success() {
+    let wanted = match accept {
+        Accept::Success => 0,
+        Accept::Limit => 5,
+    };
+    if status.code() != Some(wanted) {
         return Err(io::Error::other(format!("a measured program ended with {status}")));
     }
     Ok(Cost { wall, cpu, peak })

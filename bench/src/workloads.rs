@@ -106,7 +106,7 @@ impl Bench {
     fn one_iteration(&self, words: &[&str]) -> io::Result<Cost> {
         let mut command = self.run("output-run", &["run", "do it", "-n", "1"])?;
         let begun = Instant::now();
-        let spent = finish(command.args(words).stdin(Stdio::null()).spawn()?, begun, Accept::AnyEnd)?;
+        let spent = finish(command.args(words).stdin(Stdio::null()).spawn()?, begun, Accept::Limit)?;
         fs::remove_dir_all(self.place.join("output-run"))?;
         Ok(spent)
     }
@@ -131,11 +131,11 @@ impl Bench {
         let looped = |times: u32| {
             let times = times.to_string();
             let mut command = Command::new(&self.ralph);
-            command.args(["run", "do it", "--no-progress", "0", "--agent-cmd", &agent, "-n", &times]);
+            command.args(["run", "do it", "--max-stalled", "0", "--agent-cmd", &agent, "-n", &times]);
             command.env("RALPH_STATE_DIR", self.place.join("state")).current_dir(repository);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let begun = Instant::now();
-            finish(command.spawn()?, begun, Accept::AnyEnd)
+            finish(command.spawn()?, begun, Accept::Limit)
         };
         // The first iteration pays for the start of the run, and is taken off.
         let first = median(|| looped(1))?;
@@ -204,7 +204,8 @@ fn deltas(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
 
 fn messages(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
     let text = words(64 * 1024);
-    numbered(out, bytes, |number| message(number, &text))
+    // The same words again and again would be a stalled agent, which is stopped.
+    numbered(out, bytes, |number| message(number, &format!("Message {number}.\\n{text}")))
 }
 
 fn counted(out: &mut dyn Write, bytes: u64) -> io::Result<()> {

@@ -92,6 +92,9 @@ struct Element {
     inline: bool,
 }
 
+/// The first line of git's diffs.
+const DIFF: &str = "diff --git ";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comment {
     Closed,
@@ -128,6 +131,17 @@ impl Blocks {
     /// A line that is not empty.
     pub(crate) fn line(&mut self, line: &str) -> Option<Place> {
         let after_blank = std::mem::replace(&mut self.after_blank, false);
+        if self.is_in_plain_text() && is_prose(line) {
+            (self.diff, self.indented) = (false, false);
+            if after_blank {
+                self.list.clear();
+            }
+            return None;
+        }
+        self.any_line(line, after_blank)
+    }
+
+    fn any_line(&mut self, line: &str, after_blank: bool) -> Option<Place> {
         if self.fences.line(line) {
             (self.quote, self.indented) = (false, false);
             return Some(Place::Fence);
@@ -139,8 +153,17 @@ impl Blocks {
         html.or(diff.then_some(Place::Diff)).or(quote.then_some(Place::Quote)).or(code.then_some(Place::Code))
     }
 
+    /// Nothing is open that goes on with the next line, whatever that is.
+    const fn is_in_plain_text(&self) -> bool {
+        self.fences.open.is_none()
+            && !self.quote
+            && matches!(self.comment, Comment::Closed)
+            && self.element.is_none()
+            && !self.diff
+    }
+
     fn in_diff(&mut self, line: &str) -> bool {
-        let header = ["diff --git ", "@@ -", "--- a/", "+++ b/", "--- /dev/null", "+++ /dev/null"];
+        let header = [DIFF, "@@ -", "--- a/", "+++ b/", "--- /dev/null", "+++ /dev/null"];
         let inside = line.starts_with(['+', '-', ' ', '@', '\\'])
             || ["index ", "new file mode ", "deleted file mode "].iter().any(|start| line.starts_with(start));
         self.diff = header.iter().any(|start| line.starts_with(start)) || self.diff && inside;
@@ -208,6 +231,13 @@ impl Blocks {
         }
         self.indented
     }
+}
+
+/// True for a line that begins with a word and has no element: most lines. Only a header of a diff begins like that, too.
+fn is_prose(line: &str) -> bool {
+    let is_word = matches!(line.as_bytes(), [first, second, ..]
+        if first.is_ascii_alphabetic() && (second.is_ascii_alphabetic() || *second == b' '));
+    is_word && memchr::memchr(b'<', line.as_bytes()).is_none() && !line.starts_with(DIFF)
 }
 
 /// Where something begins on a line that does not end on it.
@@ -301,4 +331,29 @@ pub(crate) fn trim_start(text: &str) -> &str {
 /// Without blanks and invisible characters at the end.
 pub(crate) fn trim_end(text: &str) -> &str {
     text.trim_end_matches(is_invisible)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_short_way_of_a_line_of_words_gives_what_the_long_way_gives(
+            lines in proptest::collection::vec("(diff --git |> |- |1\\. |```|<pre>|<!--|    |@@ -|index |~~~)?[a-z]{0,2}[ .<`>-]{0,2}[a-z]{0,3}(-->|</pre>)?", 1..20)
+        ) {
+            let (mut short, mut long) = (Blocks::default(), Blocks::default());
+            for line in &lines {
+                if line.trim().is_empty() {
+                    short.blank();
+                    long.blank();
+                    continue;
+                }
+                let after_blank = std::mem::replace(&mut long.after_blank, false);
+                prop_assert_eq!(short.line(line), long.any_line(line, after_blank), "{:?} in {:?}", line, lines);
+            }
+        }
+    }
 }
