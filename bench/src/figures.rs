@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::chart::Group;
 use crate::idle::journal;
-use crate::measure::{Cost, cost, finish, repeated};
+use crate::measure::{Accept, Cost, cost, finish, repeated};
 use crate::streams;
 
 /// How much is measured.
@@ -165,7 +165,7 @@ impl Bench {
         command.env("RALPH_STATE_DIR", directory.join("state"));
         command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let begun = Instant::now();
-        finish_at_limit(command.spawn()?, begun)
+        finish(command.spawn()?, begun, Accept::AnyEnd)
     }
 
     /// A run that was stopped half-way is no measurement: its journal must have all of it.
@@ -206,7 +206,7 @@ impl Bench {
         let begun = Instant::now();
         let mut children = Vec::new();
         for at in 0..count {
-            let words = ["run", "do it", "--agent-cmd", "sleep 2", "-n", "3", "--max-stalled", "0"];
+            let words = ["run", "do it", "--agent-cmd", "sh -c 'sleep 2; echo word'", "-n", "3", "--max-stalled", "0"];
             children.push(self.run(&format!("loop-{at}"), &words)?.stdin(Stdio::null()).spawn()?);
         }
         let (mut cpu, mut peak) = (Duration::ZERO, 0);
@@ -217,7 +217,7 @@ impl Bench {
         }
         let wall = begun.elapsed();
         let script = format!(
-            "for j in $(seq {count}); do (for i in 1 2 3; do echo 'do it' | sh -c 'sleep 2' >> bare-$j.log; done) & done; wait"
+            "for j in $(seq {count}); do (for i in 1 2 3; do echo 'do it' | sh -c 'sleep 2; echo word' >> bare-$j.log; done) & done; wait"
         );
         let bare = cost(&mut self.shell(&script))?;
         Ok(Figure {
@@ -308,7 +308,7 @@ impl Bench {
 
 /// As `finish`, for a run that its limit of iterations ends.
 fn finish_at_limit(child: std::process::Child, begun: Instant) -> io::Result<Cost> {
-    finish(child, begun, crate::measure::Accept::Limit)
+    finish(child, begun, Accept::Limit)
 }
 
 fn has_jq() -> bool {

@@ -46,6 +46,8 @@ pub enum Accept {
     Success,
     /// The limit of iterations ended a run: exit code 5.
     Limit,
+    /// Any exit code: real captures have errors that end a run.
+    AnyEnd,
 }
 
 /// Several times, one after the other: the sum of times, the highest peak.
@@ -79,10 +81,11 @@ pub fn finish(mut child: Child, begun: Instant, accept: Accept) -> io::Result<Co
     let cpu = times(pid).unwrap_or_default();
     let status = child.wait()?;
     let wanted = match accept {
-        Accept::Success => 0,
-        Accept::Limit => 5,
+        Accept::Success => Some(0),
+        Accept::Limit => Some(5),
+        Accept::AnyEnd => status.code(),
     };
-    if status.code() != Some(wanted) {
+    if status.code() != wanted {
         return Err(io::Error::other(format!("a measured program ended with {status}")));
     }
     Ok(Cost { wall, cpu, peak })
