@@ -182,10 +182,6 @@ pub(crate) struct Run {
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub max_cost: Option<f64>,
 
-    /// Where the work happens.
-    #[command(flatten, next_help_heading = PLACE)]
-    pub place: place::PlaceArgs,
-
     /// Show the run in the full screen, with keys to look around and steer it.
     #[arg(long, conflicts_with = "output")]
     pub tui: bool,
@@ -197,6 +193,10 @@ pub(crate) struct Run {
     /// Configuration file, instead of `ralph.yml` here or in a parent directory.
     #[arg(short = 'c', long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// Where the work happens.
+    #[command(flatten, next_help_heading = PLACE)]
+    pub place: place::PlaceArgs,
 
     /// Run this command as the agent. It gets the prompt on stdin.
     #[arg(long, value_name = "COMMAND", help_heading = AGENT)]
