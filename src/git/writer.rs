@@ -12,6 +12,9 @@ use super::store::Store;
 /// How long writing many files may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Says in the repository that a ralph, by its process id, changes refs.
+const MARKER: &str = "ralph-refs-";
+
 /// What is written here is the user's, and must survive a power cut.
 const SETTINGS: &[&str] = &[
     "core.fsync=default",
@@ -115,7 +118,39 @@ impl Writer {
         variables.retain(|(name, _)| !["GIT_OBJECT_DIRECTORY", "GIT_INDEX_FILE"].contains(name));
         let (git_directory, work_tree) = (self.repository.directory.as_path(), self.repository.top.as_path());
         let place = Place { git_directory, work_tree, variables: &variables, settings: SETTINGS, patience: PATIENCE };
-        command::run_at(place, args, Vec::new()).await.map(drop)
+        let marker = self.repository.common.join(format!("{MARKER}{}", std::process::id()));
+        let _ = std::fs::write(&marker, "");
+        let mut done = command::run_at(place, args, Vec::new()).await;
+        if done.is_err() && self.remove_stale_locks(args).await {
+            done = command::run_at(place, args, Vec::new()).await;
+        }
+        let _ = std::fs::remove_file(&marker);
+        done.map(drop)
+    }
+
+    /// A git that died with a killed ralph has left its locks. They are removed only where a marker of a dead ralph says so.
+    async fn remove_stale_locks(&self, args: &[&str]) -> bool {
+        let dead = |name: &str| {
+            let pid =
+                name.strip_prefix(MARKER).and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw);
+            pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+        };
+        let entries = std::fs::read_dir(&self.repository.common).into_iter().flatten().flatten();
+        let markers: Vec<PathBuf> =
+            entries.filter(|entry| entry.file_name().to_str().is_some_and(dead)).map(|entry| entry.path()).collect();
+        if markers.is_empty() {
+            return false;
+        }
+        // Whoever else holds one has the time to finish.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let refs = args.iter().filter(|arg| arg.starts_with("refs/")).map(|name| format!("{name}.lock"));
+        for lock in refs.chain(["packed-refs.lock".to_owned(), "HEAD.lock".to_owned()]) {
+            for place in [&self.repository.common, &self.repository.directory] {
+                let _ = std::fs::remove_file(place.join(&lock));
+            }
+        }
+        markers.iter().for_each(|marker| drop(std::fs::remove_file(marker)));
+        true
     }
 
     /// Sets a ref from an old value to a new one; `None` means that it does not exist. Fails when it has another value.
