@@ -288,7 +288,7 @@ async fn squash_message(branched: &Branched, base: &str, tip: &str, goal: &str) 
     let onto = branched.writer.repository.branch(base).unwrap_or_else(|| branched.place.base_commit.clone());
     let commits = branched.writer.commits_between(&onto, tip).await?;
     let body: String =
-        commits.iter().rev().filter_map(|line| line.split_once(' ')).map(|(_, it)| format!("- {it}\n")).collect();
+        commits.iter().rev().filter_map(|line| line.split_once(' ')).flat_map(|(_, it)| ["- ", it, "\n"]).collect();
     let text = format!("{}\n\n{body}\nRalph-Run: {}\n", title(goal), branched.run.id);
     Ok(Redactor::of_process().text(&text).unwrap_or(text))
 }
@@ -300,6 +300,7 @@ pub(crate) fn names(paths: &[PathBuf]) -> String {
     shown.join(", ") + &more
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it ends commands")]
 pub(crate) fn say(text: &str) -> Result<u8, UserError> {
     let _ = out::print(text);
     Ok(0)

@@ -162,10 +162,10 @@ fn tell(
     text += "ignored files were left alone\n";
     let apart: Vec<PathBuf> = now.apart.iter().chain(&target.apart).cloned().collect();
     if !apart.is_empty() {
-        text += &format!("not put back, because they are too large or unreadable: {}\n", names(&apart));
+        text.extend(["not put back, because they are too large or unreadable: ", &names(&apart), "\n"]);
     }
     if !args.redo {
-        text += &format!("to undo this: `ralph undo {} --redo`\n", run.id);
+        text.extend(["to undo this: `ralph undo ", &run.id, " --redo`\n"]);
     }
     say(&text)
 }

@@ -6,6 +6,7 @@ use crate::config::Merge;
 
 /// Where a run works.
 #[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::option_option, reason = "a flag with or without a value")]
 pub(crate) struct PlaceArgs {
     /// Work on a new branch from HEAD [default name: `ralph/` and the goal].
     #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with = "worktree")]

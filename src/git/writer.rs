@@ -149,7 +149,9 @@ impl Writer {
                 let _ = std::fs::remove_file(place.join(&lock));
             }
         }
-        markers.iter().for_each(|marker| drop(std::fs::remove_file(marker)));
+        for marker in &markers {
+            let _ = std::fs::remove_file(marker);
+        }
         true
     }
 
@@ -210,7 +212,9 @@ impl Writer {
         author: Option<&Author>,
     ) -> Result<String, GitError> {
         let mut args = vec!["commit-tree", "--no-gpg-sign", "-F", "-"];
-        parents.iter().for_each(|parent| args.extend(["-p", parent]));
+        for parent in parents {
+            args.extend(["-p", parent]);
+        }
         args.push(tree);
         let mut variables = self.variables(&self.scratch("index"));
         if let Some(Author { name, email, date }) = author {
