@@ -101,9 +101,6 @@ async fn perform(args: &Undo, run: &RunDirectory, workspace: &std::path::Path, e
             .hint(format!("nothing was lost; run `ralph undo {}` again when that is fixed", run.id))
     })?;
     undone.unfinished = false;
-    if args.redo {
-        undone.redo = None;
-    }
     undone.save(run)?;
     tell(args, run, &target, &now, count, &what)
 }
