@@ -2,6 +2,7 @@
 
 mod appearance;
 pub(crate) mod history;
+pub(crate) mod place;
 mod plumbing;
 mod setup;
 mod steer;
@@ -84,8 +85,14 @@ pub(crate) enum Command {
     Export(history::Export),
     /// Print the directory of a run
     Path(history::Path),
-    /// Remove old runs
+    /// Remove old runs and abandoned worktrees
     Clean(history::Clean),
+    /// Rebase the branch of a run, run the checks and fast-forward the base branch
+    Merge(place::MergeRun),
+    /// Remove the branch and the worktree of a run
+    Discard(place::Discard),
+    /// Put files and branch back to how they were before a run or after an iteration
+    Undo(place::Undo),
     /// Write a `ralph.yml` for this project
     Init(Init),
     /// Check that a run would work here: agents, logins, git, disk
@@ -135,7 +142,7 @@ pub(crate) struct Help {
 }
 
 /// `ralph run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one flag")]
 pub(crate) struct Run {
     /// The prompt. `-` reads it from stdin. Default: `PROMPT.md`, then `.ralph/PROMPT.md`.
@@ -186,6 +193,10 @@ pub(crate) struct Run {
     /// Configuration file, instead of `ralph.yml` here or in a parent directory.
     #[arg(short = 'c', long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// Where the work happens.
+    #[command(flatten, next_help_heading = PLACE)]
+    pub place: place::PlaceArgs,
 
     /// Run this command as the agent. It gets the prompt on stdin.
     #[arg(long, value_name = "COMMAND", help_heading = AGENT)]
@@ -288,6 +299,7 @@ pub(crate) struct Run {
 /// Flags of `ralph run` that only mean something with a driver; the help shows them where a driver is used.
 pub(crate) const DRIVER_FLAGS: [&str; 3] = ["no_continue", "live", "no_live"];
 
+const PLACE: &str = "Branch";
 const AGENT: &str = "Agent";
 const COMPLETION: &str = "Completion";
 const LIMITS: &str = "Limits";

@@ -122,3 +122,80 @@ fn check(test: &Test, seed: u64) -> Vec<u32> {
     assert_eq!(ended, expected, "seed {seed}");
     ended
 }
+
+/// Starts a command again and again, kills it at a random moment, and at last lets it finish.
+fn killed_until_done(test: &Test, args: &[&str], random: &mut Random, seed: u64) -> u64 {
+    let mut crashes = 0;
+    for attempt in 0..8 {
+        let mut command = test.tool();
+        command.args(args).stdin(std::process::Stdio::null());
+        let mut child =
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        if attempt < 7 {
+            std::thread::sleep(Duration::from_millis(random.below(160)));
+            if child.try_wait().unwrap().is_none() {
+                child.kill().unwrap();
+                crashes += 1;
+            }
+        }
+        let output = child.wait_with_output().unwrap();
+        if output.status.code().is_some() {
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "seed {seed}, {args:?}: {words}");
+            return crashes;
+        }
+    }
+    crashes
+}
+
+fn told(directory: &std::path::Path, args: &[&str]) -> String {
+    let output = std::process::Command::new("git").args(args).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn merge_discard_and_undo_are_finished_by_repeating_them_wherever_ralph_is_killed() {
+    let rounds = number("CRASHES").map_or(2, |crashes| crashes / 10 + 1);
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+    let seed = number("CRASH_SEED").unwrap_or_else(|| u64::try_from(time % 1_000_000_007).unwrap()) | 1;
+    println!("CRASH_SEED={seed}");
+    let mut random = Random(seed);
+    let agent = "sh -c 'cat >/dev/null; for n in 1 2 3; do echo $n > new$n; echo $n >> a; git add .; \
+        git -c user.name=a -c user.email=a@b commit -qm Step$n; done; echo LOOP_COMPLETE'";
+    for _ in 0..rounds {
+        for place in ["--worktree", "--branch"] {
+            let test = Test::new().file("a", "a\n").file("b", "b\n").repository().command(agent).args(&[place]);
+            let top = test.workspace();
+            support::git(&top, &["branch", "-M", "main"]);
+            let test = test.run().complete().test;
+            // The base branch moves on, so that there is something to rebase.
+            let tree = told(&top, &["rev-parse", "main^{tree}"]);
+            let author = ["-c", "user.name=t", "-c", "user.email=t@e"];
+            let moved = told(&top, &[&author[..], &["commit-tree", "-p", "main", "-m", "Moved", &tree]].concat());
+            support::git(&top, &["update-ref", "refs/heads/main", &moved]);
+            killed_until_done(&test, &["merge"], &mut random, seed);
+            assert_eq!(told(&top, &["log", "--format=%s", "main"]), "Step3\nStep2\nStep1\nMoved\nBegin", "seed {seed}");
+            assert_eq!(told(&top, &["status", "--porcelain"]), "", "seed {seed}");
+            assert_eq!(told(&top, &["branch", "--format=%(refname:short)"]), "main", "seed {seed}");
+            assert_eq!(told(&top, &["worktree", "list"]).lines().count(), 1, "seed {seed}");
+            let before = told(&top, &["rev-parse", "HEAD"]);
+            let again = test.tool().args(["run", "More", place, "--agent-cmd", agent]).output().unwrap();
+            assert!(again.status.success(), "seed {seed}: {}", String::from_utf8_lossy(&again.stderr));
+            killed_until_done(&test, &["discard", "--force"], &mut random, seed);
+            assert_eq!(told(&top, &["rev-parse", "HEAD"]), before, "seed {seed}");
+            assert_eq!(told(&top, &["status", "--porcelain"]), "", "seed {seed}");
+            assert_eq!(told(&top, &["worktree", "list"]).lines().count(), 1, "seed {seed}");
+        }
+        let test = Test::new().file("a", "a\n").file("b", "b\n").repository().file("b", "changed\n").file("u", "u\n");
+        let top = test.workspace();
+        let test = test.command(agent).run().complete().test;
+        let after = told(&top, &["rev-parse", "HEAD"]);
+        killed_until_done(&test, &["undo"], &mut random, seed);
+        assert_eq!(told(&top, &["log", "--format=%s"]), "Begin", "seed {seed}");
+        assert_eq!(told(&top, &["status", "--porcelain"]), " M b\n?? u", "seed {seed}");
+        killed_until_done(&test, &["undo", "--redo"], &mut random, seed);
+        assert_eq!(told(&top, &["rev-parse", "HEAD"]), after, "seed {seed}");
+        assert_eq!(told(&top, &["status", "--porcelain"]), "", "seed {seed}");
+    }
+}

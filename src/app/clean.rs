@@ -6,8 +6,10 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::app::find::Here;
+use crate::app::undoing;
 use crate::error::{UserError, io_reason};
 use crate::git::remove_leftovers;
+use crate::journal::place::PlaceState;
 use crate::journal::{Outcome, RunDirectory, Store};
 use crate::ui::RunState;
 use crate::ui::history::{RunDetails, local};
@@ -41,6 +43,14 @@ pub(crate) struct Swept {
     pub room: u64,
 }
 
+impl Swept {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.gone.extend(other.gone);
+        self.kept += other.kept;
+        self.room += other.room;
+    }
+}
+
 pub(crate) struct Gone {
     pub id: String,
     pub started: String,
@@ -59,16 +69,20 @@ pub(crate) fn sweep(here: &Here, rule: &Rule, deed: Deed) -> Result<Swept, UserE
         let size = size(&run.path);
         // One that cannot be read is not known to be over.
         let known = here.details(run).ok();
-        let is_over = known.as_ref().is_some_and(|known| match known.state {
-            RunState::Ended(Outcome::Complete) => true,
-            RunState::Unfinished | RunState::Ended(_) => rule.resumable,
-            _ => false,
-        });
+        // Work that is not merged must not lose its run.
+        let is_open = run.place().is_some_and(|place| place.state == PlaceState::Open);
+        let is_over = !is_open
+            && known.as_ref().is_some_and(|known| match known.state {
+                RunState::Ended(Outcome::Complete) => true,
+                RunState::Unfinished | RunState::Ended(_) => rule.resumable,
+                _ => false,
+            });
         let old = rule.older_than.is_some_and(|age| known.as_ref().is_some_and(|known| is_older(known, age)));
         let many = rule.keep.is_some_and(|most| swept.kept >= most);
         let large = rule.max_size.is_some_and(|most| swept.room + size > most);
         if is_over && (old || many || large) {
             if deed == Deed::Remove {
+                undoing::forget(run, here.store.workspace());
                 remove(run)?;
             }
             let started = local(known.and_then(|known| known.summary.started));

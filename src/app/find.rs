@@ -19,6 +19,8 @@ const BEGINNING: usize = 400;
 pub(crate) struct Here {
     pub store: Store,
     pub running: Option<Holder>,
+    /// The worktrees that were made here, which have runs of their own.
+    worktrees: Vec<Store>,
 }
 
 impl Here {
@@ -26,13 +28,61 @@ impl Here {
     pub(crate) fn find() -> Result<Self, UserError> {
         let workspace = working_directory()?;
         let states = states(&workspace);
+        let known: Vec<Store> = states.iter().filter_map(|state| state.stores().ok()).flatten().collect();
+        let worktrees = |store: &Store| {
+            let own = known.iter().filter(|one| one.is_worktree_of(store.workspace()) && one.path() != store.path());
+            own.cloned().collect::<Vec<_>>()
+        };
         let stores = workspace.ancestors().flat_map(|place| states.iter().map(|state| state.store(place)));
-        stores.into_iter().find(Store::exists).map(Self::of).ok_or_else(|| no_runs(&workspace))
+        let mut stores = stores.map(|store| (worktrees(&store), store));
+        let found = stores.find(|(worktrees, store)| store.exists() || !worktrees.is_empty());
+        found.map(|(worktrees, store)| Self { worktrees, ..Self::of(store) }).ok_or_else(|| no_runs(&workspace))
+    }
+
+    /// The newest run, also of worktrees.
+    fn newest(self) -> Result<(Self, RunDirectory), Unresolved> {
+        let own = if self.store.exists() { self.store.resolve(None) } else { Err(Unresolved::NoRuns) };
+        let others = self.worktrees.iter().filter_map(|store| Some((store.clone(), store.resolve(None).ok()?)));
+        let newest = others.max_by(|(_, one), (_, other)| one.id.cmp(&other.id));
+        match (own, newest) {
+            (Ok(own), Some((store, run))) if run.id > own.id => Ok((Self::of(store), run)),
+            (Err(Unresolved::NoRuns), Some((store, run))) => Ok((Self::of(store), run)),
+            (Ok(own), _) => Ok((self, own)),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// This project and its worktrees, as far as they have runs.
+    pub(crate) fn with_worktrees(self) -> Vec<Self> {
+        let worktrees: Vec<Self> = self.worktrees.iter().cloned().map(Self::of).collect();
+        std::iter::once(self).chain(worktrees).filter(|here| here.store.exists()).collect()
+    }
+
+    /// The project with an active run: this one, or the only worktree of it that has one.
+    pub(crate) fn active() -> Result<Self, UserError> {
+        let here = Self::find()?;
+        if here.running.is_some() {
+            return Ok(here);
+        }
+        let mut active: Vec<Self> =
+            here.worktrees.iter().cloned().map(Self::of).filter(|one| one.running.is_some()).collect();
+        match (active.pop(), active.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(one), false) => {
+                let places = active.iter().chain([&one]).map(|one| format!("`{}`", one.store.workspace().display()));
+                Err(UserError::usage("several worktree runs are active here")
+                    .hint(format!("change to the worktree: {}", places.collect::<Vec<_>>().join(", "))))
+            }
+            (None, _) => Ok(here),
+        }
     }
 
     /// The run that is meant, with its project: one of this directory, or, when an id is given, of any project.
     pub(crate) fn run(id: Option<&str>) -> Result<(Self, RunDirectory), UserError> {
         let here = Self::find();
+        if id.is_none() {
+            return here?.newest().map_err(|error| unresolved(&error, id));
+        }
         let local = match &here {
             Ok(here) => here.store.resolve(id),
             Err(_) => Err(Unresolved::NoRuns),
@@ -71,7 +121,7 @@ impl Here {
     /// A project, and who runs there.
     pub(crate) fn of(store: Store) -> Self {
         let running = Lock::holder(&store);
-        Self { store, running }
+        Self { store, running, worktrees: Vec::new() }
     }
 
     /// True while this run is running.
@@ -81,14 +131,20 @@ impl Here {
 
     /// All runs, newest first. One that cannot be read is left out and named on standard error.
     pub(crate) fn runs(&self) -> Result<Vec<RunDetails>, UserError> {
-        let runs = self.store.runs().map_err(|error| unlisted(&error))?;
         let mut all = Vec::new();
-        for run in runs.iter().rev() {
-            match self.details(run) {
-                Ok(run) => all.push(run),
-                Err(error) => out::warn(error.message),
+        if self.store.exists() || self.worktrees.is_empty() {
+            let runs = self.store.runs().map_err(|error| unlisted(&error))?;
+            for run in runs.iter().rev() {
+                match self.details(run) {
+                    Ok(run) => all.push(run),
+                    Err(error) => out::warn(error.message),
+                }
             }
         }
+        for store in self.worktrees.iter().filter(|store| store.exists()) {
+            all.extend(Self::of(store.clone()).runs()?);
+        }
+        all.sort_by(|one, other| other.summary.run.cmp(&one.summary.run));
         Ok(all)
     }
 
@@ -98,7 +154,7 @@ impl Here {
         // Its directory has a name that was checked; what a file says may be anything.
         summary.run.clone_from(&run.id);
         let state = RunState::of(&summary, self.is_running(run));
-        Ok(RunDetails { state, words: first_words(run), summary })
+        Ok(RunDetails { state, words: first_words(run), summary, place: run.place() })
     }
 }
 

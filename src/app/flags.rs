@@ -3,7 +3,9 @@
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command, Run};
-use crate::config::{Dollars, Layer, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting, shell_words};
+use crate::config::{
+    Dollars, Layer, Merge, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting, shell_words,
+};
 use crate::error::UserError;
 use crate::plugin;
 use crate::run::verify::Check;
@@ -73,6 +75,11 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
         session: match (args.session, args.no_continue) {
             (Some(session), _) => Some(Setting::new(session, flag("--session"))),
             (None, true) => Some(Setting::new(SessionChoice::Fresh, flag("--no-continue"))),
+            (None, false) => None,
+        },
+        merge: match (args.place.merge, args.place.pr) {
+            (Some(merge), _) => Some(Setting::new(merge, flag("--merge"))),
+            (None, true) => Some(Setting::new(Merge::Pr, flag("--pr"))),
             (None, false) => None,
         },
         fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),

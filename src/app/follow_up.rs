@@ -1,15 +1,19 @@
-//! What an agent asks is answered where it is shown: a run that ended with a question continues with the answer typed here.
+//! What comes after a run: a question is answered where it is shown, a completed branch is merged as the settings say, and the next
+//! commands are printed.
 
 use std::time::Duration;
 
+use crate::app::merging::{self, Completed};
 use crate::app::resume;
 use crate::app::view::Show;
 use crate::cli::history::Answer;
 use crate::cli::{Output, ViewArgs};
+use crate::config::Merge;
 use crate::error::UserError;
+use crate::git::History;
 use crate::journal::{Outcome, RunDirectory, Summary};
 use crate::terminal;
-use crate::ui::out;
+use crate::ui::{harmless, out};
 
 /// Who is there answers within this; `ralph answer` does later.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
@@ -30,4 +34,25 @@ pub(crate) fn end(code: u8, run: &RunDirectory, show: Show, view: &ViewArgs) -> 
     };
     let words = vec![words.trim().to_owned()];
     resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, view: view.clone() })
+}
+
+/// After a completed run on a branch of its own: merges it as the settings say, or prints the next commands.
+pub(crate) fn next(code: u8, run: &RunDirectory, show: Show, merge: Merge) -> Result<u8, UserError> {
+    let lines = show != Show::As(Output::Json);
+    let Some(place) = run.place() else {
+        if code == Outcome::Complete.exit_code() && lines && !History::at(&run.path).points().is_empty() {
+            let _ = out::print(&format!("undo: `ralph undo {}`\n", run.id));
+        }
+        return Ok(code);
+    };
+    if code == Outcome::Complete.exit_code() && merge != Merge::None {
+        return merging::merge_run(Some(&run.id), merge, Completed::Only);
+    }
+    if lines {
+        let id = &run.id;
+        let merge =
+            if code == Outcome::Complete.exit_code() { format!("merge: `ralph merge {id}`\n") } else { String::new() };
+        let _ = out::print(&format!("branch: `{}`\n{merge}discard: `ralph discard {id}`\n", harmless(&place.branch)));
+    }
+    Ok(code)
 }

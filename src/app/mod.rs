@@ -5,20 +5,27 @@ pub(crate) mod appearance;
 pub(crate) mod choose;
 pub(crate) mod clean;
 pub(crate) mod difference;
+pub(crate) mod discarding;
 pub(crate) mod execute;
 pub(crate) mod find;
 pub(crate) mod flags;
 pub(crate) mod follow_up;
+pub(crate) mod integration;
+pub(crate) mod merging;
 pub(crate) mod notify;
+pub(crate) mod placing;
 pub(crate) mod planning;
 pub(crate) mod project;
+mod pull_request;
 pub(crate) mod repository;
 pub(crate) mod resume;
 pub(crate) mod saved_plan;
 mod script_modes;
 pub(crate) mod steering;
+pub(crate) mod undoing;
 pub(crate) mod view;
 mod wearer;
+pub(crate) mod worktrees;
 
 use std::path::PathBuf;
 

@@ -165,6 +165,7 @@ pub(crate) fn plan_from(
         allowed_paths: settings.allowed_paths.value.clone(),
         events_file: settings.events_file.value.clone(),
         keeps_diffs: settings.keep_diffs.value,
+        commit: settings.commit.value,
         session: match settings.session.value {
             SessionChoice::Fresh => sessions::Policy::Fresh,
             SessionChoice::Resume => resuming(&settings, None),

@@ -32,6 +32,9 @@ fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec
     if let Setting { value: Some(ShellLine(argv)), origin } = &settings.notify_command {
         items.push(command("notify.command", &argv.join(" "), origin));
     }
+    if let Setting { value: Some(setup), origin } = &settings.worktree_setup {
+        items.push(command("worktree.setup", &setup.0, origin));
+    }
     if let Setting { value: Choice::Command(argv), origin } = &settings.transcript {
         items.push(command("transcript.command", &argv.join(" "), origin));
     }

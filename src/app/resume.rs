@@ -5,6 +5,8 @@ use std::path::Path;
 use crate::app::choose::Purpose;
 use crate::app::execute::{Keeping, LockedWorkspace, Performance};
 use crate::app::find::Here;
+use crate::app::follow_up;
+use crate::app::placing::fill_worktree;
 use crate::app::planning::{Planned, Task, plan_from};
 use crate::app::saved_plan::SavedPlan;
 use crate::app::view::{Show, needs_terminal_for_agent};
@@ -14,7 +16,8 @@ use crate::config::{Dollars, Layer, Origin, Setting};
 use crate::control::Order;
 use crate::error::{UserError, io_reason};
 use crate::git;
-use crate::journal::disk::RealDisk;
+use crate::journal::disk::{Disk as _, RealDisk};
+use crate::journal::place::PlaceState;
 use crate::journal::record::VERSION;
 use crate::journal::{Journal, Outcome, RunDirectory, Summary, reader};
 use crate::plural::plural;
@@ -57,6 +60,7 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     process::protect(process::own_program());
     let (here, run) = Here::run(args.id.as_deref())?;
     let workspace = here.store.workspace().to_owned();
+    let again = restore_worktree(&run, &workspace)?;
     // The run may be of another directory than this one.
     std::env::set_current_dir(&workspace).map_err(|error| {
         UserError::usage(format!("cannot enter `{}`, where the run worked: {}", workspace.display(), io_reason(&error)))
@@ -84,6 +88,7 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
         memory.orders.max_cost_usd = None;
     }
     let Planned { mut plan, settings, .. } = planned(args, &run, &summary, &workspace)?;
+    plan.notices.extend(again);
     needs_terminal_for_agent(plan.screen, show)?;
     let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
     if memory.state.iterations >= most && answer.is_some() {
@@ -112,7 +117,47 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     plan.notices.push(format!("resumed after {}", figures::plural(u64::from(memory.state.iterations), "iteration")));
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory: run, journal, summary, memory, keeping }.play(stage, show, &args.view)
+    let directory = run.clone();
+    let code = Performance { plan, directory, journal, summary, memory, keeping }.play(stage, show, &args.view)?;
+    follow_up::next(code, &run, show, settings.merge.value)
+}
+
+/// A worktree that is gone is made again from its branch.
+fn restore_worktree(run: &RunDirectory, workspace: &Path) -> Result<Option<String>, UserError> {
+    let Some(place) = run.place() else { return Ok(None) };
+    match place.state {
+        PlaceState::Open => {}
+        PlaceState::Merged => return Err(UserError::usage(format!("the run `{}` is merged", run.id))),
+        PlaceState::Discarded => return Err(UserError::usage(format!("the run `{}` was discarded", run.id))),
+    }
+    let Some(worktree) = place.worktree.as_ref().filter(|worktree| !worktree.join(".git").exists()) else {
+        return Ok(None);
+    };
+    let cannot = |error: git::GitError| UserError::usage(format!("cannot make the worktree again: {error}"));
+    let repository = git::Repository::at(&place.repository)
+        .ok_or_else(|| UserError::usage(format!("the repository `{}` is gone", place.repository.display())))?;
+    let writer = git::Writer::open(repository).map_err(cannot)?;
+    let commit = writer.repository.branch(&place.branch).ok_or_else(|| {
+        UserError::usage(format!("the branch `{}` of the run is gone", place.branch)).hint("start a new run")
+    })?;
+    if std::fs::read_dir(worktree).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(UserError::usage(format!("`{}` is not the worktree of the run any more", worktree.display()))
+            .hint("move it away, then resume again"));
+    }
+    let (file, _) = SavedPlan::read(run, workspace)?;
+    let settings = file.layer.settle();
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        // Also what git remembers of the old one.
+        writer.remove_worktree(worktree).map_err(cannot)?;
+        if let Some(parent) = worktree.parent() {
+            let _ = RealDisk.directory(parent);
+        }
+        writer.add_worktree(worktree, &commit, git::CheckedOut::Branch(&place.branch)).await.map_err(cannot)?;
+        let _ = std::fs::create_dir_all(workspace);
+        fill_worktree(&settings, &place.repository, worktree, workspace).await
+    })?;
+    Ok(Some(format!("the worktree was gone; made again from `{}`", place.branch)))
 }
 
 fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {

@@ -185,6 +185,10 @@ pub(crate) struct Clean {
     #[arg(long)]
     pub all: bool,
 
+    /// Remove worktrees of this repository that belong to no run any more. Their branches stay.
+    #[arg(long)]
+    pub worktrees: bool,
+
     /// Show what would be removed and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -193,7 +197,8 @@ pub(crate) struct Clean {
 const CLEAN_EXAMPLES: &str = "Examples:
   ralph clean --older-than 30d --dry-run
   ralph clean --keep 20
-  ralph clean --max-size 1G";
+  ralph clean --max-size 1G
+  ralph clean --worktrees --dry-run";
 
 fn age(text: &str) -> Result<jiff::SignedDuration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<i64>().ok());

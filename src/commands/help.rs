@@ -15,7 +15,7 @@ use crate::plugin::files;
 
 /// What most people need, in the order in which they need it.
 const MAIN: &[(&str, &[&str])] = &[
-    ("Run", &["run", "plan", "build", "resume"]),
+    ("Run", &["run", "plan", "build", "resume", "merge", "undo"]),
     ("Steer", &["status", "hint", "pause", "stop"]),
     ("Look back", &["runs", "show", "diff", "tui"]),
     ("Set up", &["init", "doctor", "agents", "config"]),
@@ -23,7 +23,7 @@ const MAIN: &[(&str, &[&str])] = &[
 
 /// Every command, plumbing last.
 const ALL: &[(&str, &[&str])] = &[
-    ("Run", &["run", "plan", "build", "review", "understand", "resume", "answer"]),
+    ("Run", &["run", "plan", "build", "review", "understand", "resume", "answer", "merge", "discard", "undo"]),
     ("Steer", &["status", "hint", "pause", "continue", "stop", "retry", "limit"]),
     ("Look back", &["runs", "show", "diff", "logs", "tui", "replay", "stats", "export", "path", "clean"]),
     ("Set up", &["init", "doctor", "agents", "config", "notify", "hats", "prompt", "completions", "man"]),

@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod demo_agent;
 pub(crate) mod diff;
+mod discard;
 mod doctor;
 mod dry_run;
 mod export;
@@ -17,6 +18,7 @@ mod init;
 mod jq_service;
 mod logs;
 mod man;
+mod merge;
 mod notify;
 mod path;
 mod plugins;
@@ -31,6 +33,7 @@ mod status;
 mod steer;
 mod translate;
 mod tui;
+mod undo;
 mod welcome;
 
 use std::process::ExitCode;
@@ -107,6 +110,9 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Stats(args) => stats::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Clean(args) => clean::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Discard(args) => discard::run(&args),
+        Command::Undo(args) => undo::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::AsClaude(args) => as_claude::run(&args.agent, &args.arguments),

@@ -1,13 +1,17 @@
 //! `ralph run`: settings, agent, prompt, journal and view are put together; then the loop runs.
 
+use std::path::PathBuf;
+
 use super::dry_run;
 use crate::app::execute::{Keeping, LockedWorkspace, Performance, unusable};
+use crate::app::placing::{self, Placed};
 use crate::app::planning::{Planned, plan};
 use crate::app::saved_plan::SavedPlan;
 use crate::app::view::{Show, needs_terminal_for_agent};
-use crate::app::{find, working_directory};
+use crate::app::{find, follow_up, working_directory};
 use crate::cli::Run;
-use crate::error::UserError;
+use crate::config::Merge;
+use crate::error::{UserError, io_reason};
 use crate::journal::{Journal, Summary};
 use crate::process;
 use crate::redact::Redactor;
@@ -20,14 +24,71 @@ pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let show = Show::wanted(args.tui, args.output)?;
     // Looking for agents already starts some.
     process::protect(process::own_program());
+    let mut args = args.clone();
+    let placed =
+        if placing::is_wanted(&args) && !args.dry_run { Some(placing::prepare(&mut args, &workspace)?) } else { None };
+    let begun =
+        begin(&args, mode, placed.as_ref().map_or(workspace, |placed| placed.workspace.clone()), placed.as_ref(), show);
+    match begun {
+        Ok(code) => Ok(code),
+        Err(NotBegun::Before(error)) => {
+            if let Some(placed) = &placed {
+                placing::take_back(placed);
+            }
+            Err(error)
+        }
+        Err(NotBegun::After(error)) => Err(error),
+    }
+}
+
+/// Whether an error came before the run had a directory of its own.
+enum NotBegun {
+    Before(UserError),
+    After(UserError),
+}
+
+fn begin(
+    args: &Run,
+    mode: Option<&str>,
+    workspace: PathBuf,
+    placed: Option<&Placed>,
+    show: Show,
+) -> Result<u8, NotBegun> {
+    let ready = ready(args, mode, workspace, placed, show).map_err(NotBegun::Before)?;
+    let Some(Ready { performance, stage, merge }) = ready else { return Ok(0) };
+    let run = performance.directory.clone();
+    let code = performance.play(stage, show, &args.view).map_err(NotBegun::After)?;
+    follow_up::next(code, &run, show, merge).map_err(NotBegun::After)
+}
+
+/// A run that has its directory and its lock.
+struct Ready {
+    performance: Performance,
+    stage: LockedWorkspace,
+    merge: Merge,
+}
+
+/// `None` when the run was only to be shown.
+fn ready(
+    args: &Run,
+    mode: Option<&str>,
+    workspace: PathBuf,
+    placed: Option<&Placed>,
+    show: Show,
+) -> Result<Option<Ready>, UserError> {
+    if placed.is_some() {
+        std::env::set_current_dir(&workspace).map_err(|error| {
+            UserError::usage(format!("cannot enter `{}`: {}", workspace.display(), io_reason(&error)))
+        })?;
+    }
     let planned = plan(args, mode, workspace)?;
     if args.dry_run {
         let report = dry_run::report(&planned, args.output)?;
         // The reader may be gone.
         let _ = out::print(&Redactor::of_process().text(&report).unwrap_or(report));
-        return Ok(0);
+        return Ok(None);
     }
-    let Planned { plan, mut settings, adapters, .. } = planned;
+    let Planned { mut plan, mut settings, adapters, .. } = planned;
     needs_terminal_for_agent(plan.screen, show)?;
     if let Some(path) = settings.plan_file.value.as_ref().filter(|path| !plan.workspace.join(path).is_file()) {
         return Err(UserError::usage(format!(
@@ -37,12 +98,20 @@ pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
         ))
         .hint("`ralph plan \"the goal\"` writes `PLAN.md`"));
     }
-    let stage = LockedWorkspace::take(find::state(&settings, &plan.workspace)?.store(&plan.workspace))?;
+    plan.notices.splice(0..0, placed.map(|placed| placed.notices.clone()).unwrap_or_default());
+    let mut store = find::state(&settings, &plan.workspace)?.store(&plan.workspace);
+    if let Some(place) = placed.map(|placed| &placed.place).filter(|place| place.worktree.is_some()) {
+        store = store.of(&place.repository);
+    }
+    let stage = LockedWorkspace::take(store)?;
     let unusable = |error: std::io::Error| unusable(stage.store.path(), &error);
     let directory = stage.store.create_run().map_err(unusable)?;
     // A resumed run uses the same agent, whatever is installed then.
     if settings.agent.value == "auto" {
         plan.chosen().agent.id().clone_into(&mut settings.agent.value);
+    }
+    if let Some(placed) = placed {
+        directory.set_place(&placed.place).map_err(unusable)?;
     }
     // Before the journal: a directory with a journal is a run, and every run can continue.
     let redactor = Redactor::of_process();
@@ -50,5 +119,6 @@ pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
-    Performance { plan, directory, journal, summary, memory, keeping }.play(stage, show, &args.view)
+    let performance = Performance { plan, directory, journal, summary, memory, keeping };
+    Ok(Some(Ready { performance, stage, merge: settings.merge.value }))
 }

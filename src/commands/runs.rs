@@ -32,11 +32,12 @@ pub(crate) fn run(args: &Runs) -> Result<u8, UserError> {
 }
 
 fn row(run: &RunDetails) -> serde_json::Value {
-    let RunDetails { summary, state, words } = run;
+    let RunDetails { summary, state, words, .. } = run;
     json!({
         "run": summary.run,
         "started": summary.started,
         "agent": summary.agent,
+        "place": run.place_json(),
         "prompt": words,
         "iterations": summary.count(),
         "duration_ms": run.duration_ms(),

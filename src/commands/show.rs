@@ -18,6 +18,7 @@ pub(crate) fn run(args: &ShowRun) -> Result<u8, UserError> {
             for key in ["memory", "form", "covers", "decided", "remembered"] {
                 object.remove(key);
             }
+            object.insert("place".into(), run.place_json());
             object.insert("outcome".into(), state_key(run.state).into());
             object.insert("prompt_words".into(), run.words.into());
         }

@@ -14,12 +14,13 @@ pub(crate) fn run(args: &Status) -> Result<u8, UserError> {
     if !args.json {
         return print(&status(&run));
     }
-    let RunDetails { summary, state, words } = &run;
+    let RunDetails { summary, state, words, .. } = &run;
     print(&pretty(&json!({
         "run": summary.run,
         "state": state_key(*state),
         "goal": words,
         "agent": summary.agent,
+        "place": run.place_json(),
         "iterations": summary.count(),
         "max_iterations": summary.max_iterations,
         "duration_ms": run.duration_ms(),

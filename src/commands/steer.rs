@@ -90,6 +90,11 @@ fn addressee() -> Result<(PathBuf, String), UserError> {
         UserError::usage("no run is active in this directory")
             .hint("change to the directory where `ralph run` was started; `ralph runs --all` lists all runs")
     };
-    let holder = Here::find().ok().and_then(|here| here.running).ok_or_else(nobody)?;
+    let here = match Here::active() {
+        Ok(here) => here,
+        Err(error) if error.message.starts_with("several") => return Err(error),
+        Err(_) => return Err(nobody()),
+    };
+    let holder = here.running.ok_or_else(nobody)?;
     Ok((holder.control.ok_or_else(nobody)?, holder.run))
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use super::command::{Program, PromptMode, ShellLine};
 use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
+use super::merge::Merge;
 use super::origin::{Origin, Setting};
 use super::table::layer;
 use super::trust::Trust;
 use super::value::{OneLine, RawBytes, RunMode};
+use crate::run::Commit;
 use crate::run::budget::Pricing;
 use crate::run::decide::Permission;
 use crate::run::notify::Moment;
@@ -111,6 +113,16 @@ settings! {
     "permission" permission: Permission = Permission::Threshold;
     /// The only paths the agent may change, such as `PLAN.md` or `docs/**`. Empty: all.
     "allowed_paths" allowed_paths: Vec<String> = Vec::new();
+    /// Who commits what an iteration leaves uncommitted: `agent` (or nobody), or `iteration`: ralph commits it after each iteration, without hooks and unsigned, and never files under `.ralph` or files with secrets.
+    "commit" commit: Commit = Commit::Agent;
+    /// What happens to the branch of a completed run (`--branch`, `--worktree`): `none`, `ff` (rebase, run the checks, fast-forward the base branch), `squash` (the same as one commit) or `pr` (push and open a pull request with `gh`).
+    "merge" merge: Merge = Merge::None;
+    /// Where worktrees are made, instead of ralph's state directory; relative to this file. Do not use a directory inside the repository: build tools find the parent.
+    "worktree.dir" worktree_dir: Option<PathBuf> = None;
+    /// Files and directories that are copied into a new worktree although git does not track them, such as `.env`; relative to the repository.
+    "worktree.copy" worktree_copy: Vec<String> = Vec::new();
+    /// A command that prepares a new worktree, such as `npm ci`, run by `sh -c` in it.
+    "worktree.setup" worktree_setup: Option<OneLine> = None;
     /// Session of the next iteration: `fresh`, `resume`, or `resume-until: context 60%`: resume until that much of the context is used.
     "session" session: SessionChoice = SessionChoice::Fresh;
     /// A session that has not been used for this long is not resumed.

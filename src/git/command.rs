@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process::{Environment, Exit, Invocation, StartError, Stdin, capture};
+use crate::process::{Captured, Environment, Exit, Invocation, StartError, Stdin, capture};
 
 /// How long git may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// The most output that is kept.
 pub(super) const MOST_OUTPUT: usize = 16 * 1024 * 1024;
 
@@ -68,6 +68,18 @@ pub(super) struct Printed {
     pub(super) cut: bool,
 }
 
+/// What git works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) git_directory: &'a Path,
+    pub(super) work_tree: &'a Path,
+    /// Variables for this command, such as another object directory.
+    pub(super) variables: &'a [(&'static str, OsString)],
+    /// Settings that win over [`SETTINGS`].
+    pub(super) settings: &'a [&'static str],
+    pub(super) patience: Duration,
+}
+
 /// Runs git in a work tree with a git directory.
 pub(super) async fn run(
     git_directory: &Path,
@@ -75,33 +87,100 @@ pub(super) async fn run(
     args: &[&str],
     stdin: Vec<u8>,
 ) -> Result<Printed, GitError> {
+    run_at(Place { git_directory, work_tree, variables: &[], settings: &[], patience: PATIENCE }, args, stdin).await
+}
+
+/// The same with other objects, another index, or more time.
+pub(super) async fn run_at(place: Place<'_>, args: &[&str], stdin: Vec<u8>) -> Result<Printed, GitError> {
+    let captured = captured_at(place, args, stdin).await?;
+    printed(captured, args.first().copied().unwrap_or_default(), place.patience)
+}
+
+/// The same for a question that exit code 1 answers with no: true when it was 0.
+pub(super) async fn ask_at(place: Place<'_>, args: &[&str]) -> Result<(bool, Printed), GitError> {
+    let mut captured = captured_at(place, args, Vec::new()).await?;
+    let yes = captured.success();
+    if captured.exit == Some(Exit::Code(1)) {
+        captured.exit = Some(Exit::Code(0));
+    }
+    printed(captured, args.first().copied().unwrap_or_default(), place.patience).map(|printed| (yes, printed))
+}
+
+async fn captured_at(place: Place<'_>, args: &[&str], stdin: Vec<u8>) -> Result<Captured, GitError> {
+    let Place { git_directory, work_tree, variables, settings, patience } = place;
     let paths = [("GIT_DIR", git_directory), ("GIT_WORK_TREE", work_tree)];
     let mut set: Vec<(OsString, OsString)> =
         paths.iter().map(|(name, path)| ((*name).into(), path.as_os_str().to_owned())).collect();
     set.extend(VARIABLES.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    set.extend(variables.iter().map(|(name, value)| ((*name).into(), value.clone())));
     set.push(("PATH".into(), absolute_search_path()));
-    let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
+    let settings = SETTINGS.iter().chain(settings).flat_map(|setting| ["-c", setting]);
     let invocation = Invocation {
         args: settings.chain(["--no-pager"]).chain(args.iter().copied()).map(Into::into).collect(),
         env: Environment { set, remove: vec!["GIT_*".to_owned()] },
         stdin: if stdin.is_empty() { Stdin::Null } else { Stdin::Bytes(stdin.into()) },
         ..Invocation::new("git", work_tree)
     };
-    let name = args.first().copied().unwrap_or_default();
-    let captured = capture(invocation, PATIENCE, MOST_OUTPUT).await.map_err(|error| match error {
+    capture(invocation, patience, MOST_OUTPUT).await.map_err(|error| match error {
         StartError::NotFound { .. } => GitError::Missing,
         other => GitError::Failed(format!("cannot start git: {other}")),
-    })?;
+    })
+}
+
+fn printed(captured: Captured, name: &str, patience: Duration) -> Result<Printed, GitError> {
     if captured.success() {
         return Ok(Printed { bytes: captured.stdout, cut: captured.cut });
     }
     let said = String::from_utf8_lossy(&captured.stderr);
     let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").to_owned();
     Err(GitError::Failed(match captured.exit {
-        None => format!("`git {name}` took longer than {} s", PATIENCE.as_secs()),
+        None => format!("`git {name}` took longer than {} s", patience.as_secs()),
         Some(Exit::Code(code)) => format!("`git {name}` failed with exit code {code}: {said}"),
         Some(Exit::Signal(signal)) => format!("`git {name}` was ended by Unix signal {signal}"),
     }))
+}
+
+/// Overrides for a push, the one command that uses the user's own configuration of git: remotes need the user's credentials. The
+/// repository's configuration is not read for it either.
+const PUSH_SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "protocol.ext.allow=never",
+    "push.gpgSign=false",
+    "push.followTags=false",
+    "push.recurseSubmodules=no",
+    "gc.auto=0",
+    "maintenance.auto=false",
+];
+
+/// Pushes with the user's own configuration and credentials, from a git directory of ralph's own.
+pub(super) async fn push(git_directory: &Path, objects: &Path, url: &str, refspec: &str) -> Result<(), GitError> {
+    let set = vec![
+        ("GIT_DIR".into(), git_directory.as_os_str().to_owned()),
+        ("GIT_OBJECT_DIRECTORY".into(), objects.as_os_str().to_owned()),
+        ("GIT_TERMINAL_PROMPT".into(), "0".into()),
+        ("LC_ALL".into(), "C".into()),
+        ("PATH".into(), absolute_search_path()),
+    ];
+    // The user's own ways to connect and to ask for a password stay.
+    let kept = ["GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let remove = names.filter(|name| name.starts_with("GIT_") && !kept.contains(&name.as_str())).collect();
+    let settings = PUSH_SETTINGS.iter().flat_map(|setting| ["-c", setting]);
+    let args = settings.chain(["--no-pager", "push", "--quiet", "--no-verify", "--", url, refspec]);
+    let invocation = Invocation {
+        args: args.map(Into::into).collect(),
+        env: Environment { set, remove },
+        stdin: Stdin::Null,
+        ..Invocation::new("git", git_directory)
+    };
+    let patience = Duration::from_secs(600);
+    let captured = capture(invocation, patience, MOST_OUTPUT).await.map_err(|error| match error {
+        StartError::NotFound { .. } => GitError::Missing,
+        other => GitError::Failed(format!("cannot start git: {other}")),
+    })?;
+    printed(captured, "push", patience).map(drop)
 }
 
 /// The version of git, as it prints it.

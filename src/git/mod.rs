@@ -1,23 +1,39 @@
-//! Looks at the user's repositories and keeps snapshots of them as git objects of ralph's own.
+//! Looks at the user's repositories, keeps snapshots of them as git objects of ralph's own, and writes to them where a run was asked
+//! to: branches, work trees, merges, undo.
 //!
 //! git never reads the configuration, hooks or attributes drivers of a repository for ralph: it works on a git directory that ralph
-//! makes (`store.rs`), and `command.rs` builds every command. The user's index, objects and refs are never written.
+//! makes (`store.rs`), and `command.rs` builds every command. Only `writer.rs` and what builds on it writes to a repository.
 
+mod checkout;
 mod command;
+mod committing;
 mod files;
+mod files_at;
+mod history;
 mod index;
+mod merging;
+mod moment;
 mod plain;
 mod repository;
 mod snapshots;
 mod status;
 mod store;
 mod tracked;
+mod user_index;
 mod watch;
+mod worktree;
+mod writer;
 
-pub(crate) use command::version;
+pub(crate) use command::{GitError, version};
+pub(crate) use files_at::{Refused, Try};
+pub(crate) use history::{History, Point};
+pub(crate) use merging::{Rebased, Shape};
+pub(crate) use moment::Moment;
 pub(crate) use repository::Repository;
-pub(crate) use snapshots::{By, Change, Difference, Effort, Snapshots};
+pub(crate) use snapshots::{By, Change, Difference, Effort, Snapshots, Undo};
 pub(crate) use store::{Store, remove_leftovers};
+pub(crate) use worktree::CheckedOut;
+pub(crate) use writer::Writer;
 
 #[cfg(test)]
 #[path = "tests.rs"]

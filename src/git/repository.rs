@@ -91,7 +91,7 @@ impl Repository {
         Head { commit: self.resolve(name, 5), branch }
     }
 
-    fn resolve(&self, name: &str, depth: u8) -> Option<String> {
+    pub(super) fn resolve(&self, name: &str, depth: u8) -> Option<String> {
         let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if depth == 0 || !plain || !name.starts_with("refs/") {
             return None;
@@ -122,6 +122,74 @@ impl Repository {
             commit: commit.filter(|commit| is_object_id(commit)),
             branch: branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned)),
         }
+    }
+
+    /// Name and address for commits of ralph's: the environment's, the repository's or the user's, as in git.
+    pub(super) fn identity(&self) -> (String, String) {
+        let of_user = user_settings();
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let find = |variables: [&str; 2], key: &str| {
+            let given = variables.into_iter().find_map(variable);
+            given.or_else(|| self.config.get(key).or_else(|| of_user.get(key)).cloned()).filter(|text| !text.is_empty())
+        };
+        let name = find(["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"], "user.name");
+        let email = find(["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"], "user.email");
+        (name.unwrap_or_else(|| "ralph".to_owned()), email.unwrap_or_else(|| "ralph@localhost".to_owned()))
+    }
+
+    /// The address of a remote, as the repository's configuration says.
+    pub(crate) fn remote(&self, name: &str) -> Option<String> {
+        self.config.get(&format!("remote.{name}.url")).cloned()
+    }
+
+    /// Why ralph makes no branches and work trees here.
+    pub(super) fn unsupported(&self) -> Option<&'static str> {
+        let storage = self.config.get("extensions.refstorage").is_some_and(|storage| storage != "files");
+        storage.then_some("it keeps its refs in reftables, which ralph cannot write")
+    }
+
+    /// The commit of a branch.
+    pub(crate) fn branch(&self, name: &str) -> Option<String> {
+        self.resolve(&format!("refs/heads/{name}"), 5)
+    }
+
+    /// The names of refs below a place such as `refs/ralph/undo/RUN`.
+    pub(super) fn refs_below(&self, place: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut waiting = vec![place.to_owned()];
+        while let Some(name) = waiting.pop() {
+            for entry in std::fs::read_dir(self.common.join(&name)).into_iter().flatten().flatten() {
+                let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+                if entry.path().is_dir() { waiting.push(name) } else { names.push(name) }
+            }
+        }
+        let packed = files::read(&self.common.join("packed-refs"), MOST_PACKED_REFS).unwrap_or_default();
+        let packed = String::from_utf8_lossy(&packed).into_owned();
+        let below = format!("{place}/");
+        names.extend(
+            packed
+                .lines()
+                .filter_map(|line| Some(line.split_once(' ')?.1.to_owned()))
+                .filter(|name| name.starts_with(&below)),
+        );
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The main work tree and all others, with the branch that each has checked out.
+    pub(crate) fn checkouts(&self) -> Vec<Self> {
+        let linked = std::fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
+        let tops = linked.filter_map(|entry| {
+            let link = files::text(&entry.path().join("gitdir"))?;
+            Path::new(&link).parent().map(Path::to_owned)
+        });
+        let main = self.common.parent().filter(|_| self.common.ends_with(".git")).map(Path::to_owned);
+        main.into_iter().chain(tops).filter_map(|top| Self::at(&top)).collect()
+    }
+
+    pub(super) fn objects(&self) -> PathBuf {
+        std::path::absolute(self.common.join("objects")).unwrap_or_else(|_| self.common.join("objects"))
     }
 
     /// The length of an object id in bytes.
@@ -195,14 +263,21 @@ fn user_settings() -> BTreeMap<String, String> {
     texts.flat_map(|text| settings(&String::from_utf8_lossy(&text)).collect::<Vec<_>>()).collect()
 }
 
-/// Plain settings of `[core]` and `[extensions]`; the last one wins, as in git.
+/// Plain settings of `[core]`, `[extensions]`, `[user]` and `[remote "NAME"]`; the last one wins, as in git.
 fn settings(text: &str) -> impl Iterator<Item = (String, String)> {
     let mut section = String::new();
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix('[') {
-            section = rest.split(']').next().unwrap_or_default().trim().to_lowercase();
-        } else if let (Some((name, value)), "core" | "extensions") = (line.split_once('='), section.as_str()) {
+            section = rest.split(']').next().unwrap_or_default().trim().replace(" \"", ".").replace('"', "");
+            // The name of a remote keeps its letters.
+            section = match section.split_once('.') {
+                Some((kind, name)) => format!("{}.{name}", kind.to_lowercase()),
+                None => section.to_lowercase(),
+            };
+        } else if let Some((name, value)) = line.split_once('=')
+            && (["core", "extensions", "user"].contains(&section.as_str()) || section.starts_with("remote."))
+        {
             let value = value.split(['#', ';']).next().unwrap_or_default().trim().trim_matches('"');
             found.push((format!("{section}.{}", name.trim().to_lowercase()), value.to_owned()));
         }

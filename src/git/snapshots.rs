@@ -5,10 +5,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use super::command::GitError;
+use super::committing::Committed;
+use super::history::History;
 use super::plain::{MOST_FILES, Plain};
 use super::repository::Repository;
 use super::store;
 use super::tracked::{Limits, Tracked};
+use super::writer::Writer;
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// Content beyond this is not stored in one run.
@@ -85,11 +88,27 @@ pub(crate) struct Snapshots {
     limits: Limits,
     told: BTreeSet<String>,
     changed: bool,
+    /// Where the states after the iterations are kept, for `ralph undo`.
+    history: Option<History>,
+}
+
+/// Whether states are kept for `ralph undo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undo {
+    Kept,
+    Off,
+}
+
+/// What is not part of a state: directories and files, seen from the top of a repository.
+pub(super) fn own_files(workspace: &Path, top: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let from = workspace.strip_prefix(top).unwrap_or(Path::new(""));
+    let below = |names: &[&str]| names.iter().map(|name| from.join(name)).collect();
+    (below(&SKIPPED), below(&OWN))
 }
 
 impl Snapshots {
     /// Begins to watch a working directory. `own` is a file that ralph writes in it.
-    pub(crate) async fn open(workspace: &Path, run: &Path, own: Option<&Path>) -> Self {
+    pub(crate) async fn open(workspace: &Path, run: &Path, own: Option<&Path>, undo: Undo) -> Self {
         let place = store::place(run);
         store::remove_leftovers(run);
         let _ = RealDisk.directory(&place);
@@ -111,6 +130,7 @@ impl Snapshots {
             new_repositories: BTreeSet::new(),
             told: BTreeSet::new(),
             changed: false,
+            history: (undo == Undo::Kept).then(|| History::at(run)),
         };
         let found = match Repository::around(workspace) {
             Some(repository) => snapshots.track(repository).await,
@@ -148,6 +168,31 @@ impl Snapshots {
         }
         self.plain.as_ref().map(|plain| &plain.files).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Keeps the state after an iteration for `ralph undo`; 0 is before the first one.
+    pub(crate) async fn keep(&mut self, iteration: u32) {
+        let (Some(history), Some(root)) = (&self.history, self.root()) else { return };
+        if let Err(error) = history.keep(iteration, root).await {
+            self.limits.notices.push(format!("`ralph undo` cannot go back to iteration {iteration}: {error}"));
+        }
+    }
+
+    /// Commits what the last look found uncommitted in the repository of the working directory, and looks again.
+    pub(crate) async fn commit(
+        &mut self,
+        message: &str,
+        reason_against: impl Fn(&Path, &[u8]) -> Option<String>,
+    ) -> Result<Committed, GitError> {
+        let Some(root) = self.root() else { return Ok(Committed::default()) };
+        let writer = Writer::open(root.repository.clone())?.reading(root.store.objects());
+        let committed = writer.commit(&root.now.tree, message, reason_against).await?;
+        if committed.commit.is_some()
+            && let Some(root) = self.repositories.first_mut()
+        {
+            root.see_head().await?;
+        }
+        Ok(committed)
     }
 
     /// Looks again, and says what is different since the last look.
@@ -320,7 +365,10 @@ impl Snapshots {
             let from = self.workspace.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
             let skipped = SKIPPED.map(|name| from.join(name));
             let own = self.own.iter().map(|path| from.join(path)).collect();
-            match Tracked::open(repository, directory, &skipped, own, &mut self.limits).await {
+            // Only the repository of the working directory can be put back.
+            let is_root = self.workspace.starts_with(&top);
+            let objects = self.history.as_ref().filter(|_| is_root).and_then(|history| history.objects(&repository));
+            match Tracked::open(repository, directory, objects, &skipped, own, &mut self.limits).await {
                 Ok((tracked, nested)) => {
                     // The repository of the working directory comes first.
                     let at = if self.workspace.starts_with(&top) { 0 } else { self.repositories.len() };

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::command::{self, GitError, Printed, is_object_id};
+use super::command::{self, GitError, PATIENCE, Place, Printed, is_object_id};
 use super::repository::{Head, Repository};
 use super::{files, index};
 use crate::journal::disk::{Disk as _, RealDisk};
@@ -21,6 +21,8 @@ const MOST_INDEX: u64 = 1024 * 1024 * 1024;
 pub(crate) struct Store {
     directory: PathBuf,
     top: PathBuf,
+    /// Where objects are written instead of the store's own directory.
+    objects: Option<PathBuf>,
 }
 
 /// What the repository's index said when the store was made.
@@ -49,10 +51,26 @@ impl Store {
         Self::create(std::env::temp_dir().join(format!("ralph-git-{chance:016x}")), repository)
     }
 
+    /// The same, but objects are written to another place, which lasts longer than the store.
+    pub(super) fn writing_to(mut self, objects: PathBuf) -> Self {
+        self.objects = Some(objects);
+        self
+    }
+
+    /// Where its objects are.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.objects.clone().unwrap_or_else(|| self.directory.join("objects"))
+    }
+
+    /// Where its own files are.
+    pub(super) fn path(&self) -> &Path {
+        &self.directory
+    }
+
     /// Makes a store; there must be nothing at its place.
     pub(super) fn create(directory: PathBuf, repository: &Repository) -> io::Result<Self> {
         RealDisk.new_directory(&directory)?;
-        let store = Self { directory, top: repository.top.clone() };
+        let store = Self { directory, top: repository.top.clone(), objects: None };
         let directory = &store.directory;
         for below in ["refs", "info", "objects/info"] {
             RealDisk.directory(&directory.join(below))?;
@@ -105,7 +123,16 @@ impl Store {
 
     /// Runs git on this store.
     pub(super) async fn git(&self, args: &[&str], stdin: Vec<u8>) -> Result<Printed, GitError> {
-        let result = command::run(&self.directory, &self.top, args, stdin).await;
+        let result = match &self.objects {
+            None => command::run(&self.directory, &self.top, args, stdin).await,
+            Some(objects) => {
+                let variables = [("GIT_OBJECT_DIRECTORY", objects.as_os_str().to_owned())];
+                let (git_directory, work_tree) = (self.directory.as_path(), self.top.as_path());
+                let place =
+                    Place { git_directory, work_tree, variables: &variables, settings: &[], patience: PATIENCE };
+                command::run_at(place, args, stdin).await
+            }
+        };
         if result.is_err() {
             // A git that was stopped leaves its lock; nobody else works on this index.
             let _ = std::fs::remove_file(self.directory.join("index.lock"));
@@ -150,7 +177,7 @@ fn write_at(path: &Path, bytes: &[u8], time: SystemTime) -> io::Result<()> {
 }
 
 /// A path as `objects/info/alternates` takes it.
-fn quoted(path: &Path) -> Vec<u8> {
+pub(super) fn quoted(path: &Path) -> Vec<u8> {
     let bytes = path.as_os_str().as_bytes();
     let mut line = Vec::with_capacity(bytes.len() + 3);
     line.push(b'"');

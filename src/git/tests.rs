@@ -47,7 +47,7 @@ impl Place {
     }
 
     async fn open(&self) -> Snapshots {
-        Snapshots::open(&self.work, &self.run, None).await
+        Snapshots::open(&self.work, &self.run, None, Undo::Off).await
     }
 }
 
@@ -194,7 +194,7 @@ async fn reftables_and_work_trees_have_a_head_too() {
         (repository.head().await.commit, repository.head().await.branch.as_deref()),
         (head.commit, Some("other"))
     );
-    let mut snapshots = Snapshots::open(&tree, &place.run, None).await;
+    let mut snapshots = Snapshots::open(&tree, &place.run, None, Undo::Off).await;
     std::fs::write(tree.join("a"), "two").unwrap();
     assert!(look(&mut snapshots).await.patch.unwrap().contains("-one"));
 }
@@ -337,7 +337,7 @@ async fn without_a_repository_files_are_compared_and_repositories_below_are_seen
 #[tokio::test]
 async fn a_working_directory_below_the_top_sees_the_whole_repository() {
     let place = Place::with_commit(&["sub/a", "other/b"]);
-    let mut snapshots = Snapshots::open(&place.work.join("sub"), &place.run, None).await;
+    let mut snapshots = Snapshots::open(&place.work.join("sub"), &place.run, None, Undo::Off).await;
     place.write("sub/a", "1");
     place.write("other/b", "2");
     place.write("sub/target/x", "build");

@@ -90,10 +90,12 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 
 impl Tracked {
     /// Begins to track a repository, and names the repositories inside it. `skipped` are directories and files, seen from its top,
-    /// that nobody looks at unless they are committed; `own` are files that ralph writes.
+    /// that nobody looks at unless they are committed; `own` are files that ralph writes. `objects` is where objects are kept longer
+    /// than the run.
     pub(super) async fn open(
         repository: Repository,
         directory: PathBuf,
+        objects: Option<PathBuf>,
         skipped: &[PathBuf],
         own: Vec<PathBuf>,
         limits: &mut Limits,
@@ -101,7 +103,10 @@ impl Tracked {
         let failed = |error: io::Error| GitError::Failed(format!("cannot write snapshots: {error}"));
         repository.check()?;
         let head = repository.head().await;
-        let store = Store::create(directory, &repository).map_err(failed)?;
+        let mut store = Store::create(directory, &repository).map_err(failed)?;
+        if let Some(objects) = objects {
+            store = store.writing_to(objects);
+        }
         store.set_head(&head).map_err(failed)?;
         let Indexed { submodules, left_out, has_skipped } = store.take_index(&repository, &head, skipped).await;
         let mut rules = repository.exclude_rules();
@@ -142,6 +147,17 @@ impl Tracked {
             self.look_at_everything();
         }
         look
+    }
+
+    /// True when the last look failed.
+    pub(super) const fn is_unseen(&self) -> bool {
+        self.unseen.is_some()
+    }
+
+    /// Takes over a commit that ralph itself has made of the files as they are.
+    pub(super) async fn see_head(&mut self) -> Result<(), GitError> {
+        self.head = self.repository.head().await;
+        self.store.set_head(&self.head).map_err(|error| GitError::Failed(error.to_string()))
     }
 
     /// What was touched so far is not known any more.

@@ -60,7 +60,7 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {
                     let holder = signed(&store.holder());
                     // A ralph that was killed may have forked a child just before, which has the descriptor until its exec.
-                    if holder.as_ref().is_none_or(is_alive) || Instant::now() >= deadline {
+                    if holder.as_ref().is_some_and(is_alive) || Instant::now() >= deadline {
                         return Err(LockError::Held(holder));
                     }
                     std::thread::sleep(Duration::from_millis(10));

@@ -8,6 +8,7 @@ pub mod disk;
 pub(crate) mod events_file;
 pub(crate) mod follow;
 pub(crate) mod lock;
+pub(crate) mod place;
 pub mod raw;
 pub(crate) mod reader;
 pub(crate) mod receipt;

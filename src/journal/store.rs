@@ -36,12 +36,17 @@ pub struct State {
 pub struct Store {
     directory: PathBuf,
     workspace: PathBuf,
+    /// The checkout whose worktree the working directory is in.
+    main: Option<PathBuf>,
 }
 
 /// What a project's own file says, so that its history is known after the project was moved or deleted.
 #[derive(Debug, Serialize, Deserialize)]
 struct Project {
     workspace: PathBuf,
+    /// The checkout whose worktree it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    main: Option<PathBuf>,
 }
 
 impl State {
@@ -76,7 +81,7 @@ impl State {
         let name = workspace.file_name().unwrap_or(OsStr::new("root")).to_string_lossy();
         let usual = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
         let name: String = name.chars().map(|letter| if usual(letter) { letter } else { '_' }).take(40).collect();
-        Store { directory: self.projects().join(format!("{name}-{hash}")), workspace }
+        Store { directory: self.projects().join(format!("{name}-{hash}")), workspace, main: None }
     }
 
     /// The stores of all projects that have runs.
@@ -89,8 +94,8 @@ impl State {
         for entry in listing {
             let directory = entry?.path();
             let Ok(text) = std::fs::read(directory.join(PROJECT)) else { continue };
-            if let Ok(Project { workspace }) = serde_json::from_slice(&text) {
-                stores.push(Store { directory, workspace });
+            if let Ok(Project { workspace, main }) = serde_json::from_slice(&text) {
+                stores.push(Store { directory, workspace, main });
             }
         }
         stores.sort_unstable_by(|one, other| one.directory.cmp(&other.directory));
@@ -163,12 +168,27 @@ impl RunDirectory {
 }
 
 impl Store {
+    /// The same, in a worktree of a checkout.
+    #[must_use]
+    pub(crate) fn of(mut self, main: &Path) -> Self {
+        self.main = Some(main.to_owned());
+        self
+    }
+
+    /// True for a worktree that was made in this directory, or below it.
+    pub(crate) fn is_worktree_of(&self, directory: &Path) -> bool {
+        self.main.as_deref().is_some_and(|main| directory.starts_with(main))
+    }
+
     /// Creates what is missing of it.
     pub fn create(&self) -> io::Result<()> {
         RealDisk.directory(&self.runs_directory())?;
         let project = self.directory.join(PROJECT);
         if !project.exists() {
-            RealDisk.replace(&project, &serde_json::to_vec(&Project { workspace: self.workspace.clone() })?)?;
+            RealDisk.replace(
+                &project,
+                &serde_json::to_vec(&Project { workspace: self.workspace.clone(), main: self.main.clone() })?,
+            )?;
         }
         // Only where the user keeps the state inside of a repository does git see it at all.
         if let Some(state) = self.directory.ancestors().nth(2)

@@ -18,7 +18,7 @@ use crate::control::Inbox;
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::event::Topic;
-use crate::git::Snapshots;
+use crate::git::{Snapshots, Undo};
 use crate::journal::record::VERSION;
 use crate::journal::{Changed, Fact, IterationOutcome, Outcome, RunDirectory};
 use crate::plural::plural;
@@ -44,8 +44,9 @@ pub(crate) async fn run(
 ) -> Result<Finished, UserError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
+    let undo = if plan.keeps_diffs { Undo::Kept } else { Undo::Off };
     let snapshots = tokio::select! {
-        snapshots = Snapshots::open(&plan.workspace, &directory.path, plan.events_file.as_deref()) => snapshots,
+        snapshots = Snapshots::open(&plan.workspace, &directory.path, plan.events_file.as_deref(), undo) => snapshots,
         // A large or a hostile repository takes its time. Nothing was run and nothing recorded yet.
         interrupt = interrupts.interrupt() => {
             let (outcome, reason) = (Outcome::Interrupted, "stopped by the user".to_owned());

@@ -65,6 +65,9 @@ impl Looping<'_> {
         if let Some(patch) = change.patch.take().filter(|_| change.moved != Some(false)) {
             recorder.difference(&number.to_string(), &patch)?;
         }
+        self.commit_iteration(number, &mut change, recorder).await?;
+        self.snapshots.keep(number).await;
+        self.tell_what_is_not_watched(recorder)?;
         result.report.veto = self.veto().await;
         if result.report.is_claim() && result.report.veto.is_none() && !plan.verify.is_empty() {
             let mut verified = if result.report.interrupted {
@@ -230,6 +233,10 @@ impl Looping<'_> {
     pub(super) async fn begin_watching(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
         if !self.plan.allowed_paths.is_empty() {
             self.snapshots.guard().await;
+        }
+        self.tell_what_is_not_watched(recorder)?;
+        if self.memory.state.iterations == 0 {
+            self.snapshots.keep(0).await;
         }
         self.tell_what_is_not_watched(recorder)?;
         let uncommitted = self.snapshots.uncommitted();

@@ -5,6 +5,7 @@
 mod about;
 mod assignment;
 pub(crate) mod budget;
+mod commit_iteration;
 mod cooldown;
 mod coordinator;
 pub(crate) mod decide;
@@ -40,7 +41,7 @@ pub(crate) use interrupt::{Came, Interrupt, Interrupts};
 pub(crate) use judge::how_it_ended;
 pub(crate) use memory::Memory;
 pub(crate) use notify::webhook::post;
-pub(crate) use plan::{Keys, LeftBehind, Plan, Room, Screen, Worker};
+pub(crate) use plan::{Commit, Keys, LeftBehind, Plan, Room, Screen, Worker};
 pub(crate) use recorder::Recorder;
 pub(crate) use resume::memory_of;
 

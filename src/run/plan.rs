@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     pub events_file: Option<PathBuf>,
     /// Whether what each iteration changed is kept, for looking at it later.
     pub keeps_diffs: bool,
+    /// Who commits what an iteration leaves.
+    pub commit: Commit,
     /// Whether sessions go on.
     pub session: sessions::Policy,
     /// Roles, when there are any.
@@ -102,6 +104,16 @@ impl Plan {
     pub(crate) fn chosen(&self) -> &Worker {
         &self.workers[0]
     }
+}
+
+/// Who commits what an iteration leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commit {
+    /// The agent, or nobody.
+    #[default]
+    Agent,
+    /// ralph, after each iteration.
+    Iteration,
 }
 
 /// What an agent's output is connected to.

@@ -127,6 +127,12 @@ pub(crate) fn compose(words: &str, context: &LoopContext<'_>) -> String {
     prompt
 }
 
+/// The first line of a prompt that says something, without Markdown's sign of a heading.
+pub(crate) fn title(words: &str) -> String {
+    let line = words.lines().map(|line| line.trim().trim_start_matches('#').trim()).find(|line| !line.is_empty());
+    line.unwrap_or("work").to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

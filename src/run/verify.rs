@@ -21,6 +21,9 @@ use crate::process::{self, Clocks, Environment, Exit, Invocation, Output, StartE
 /// How much of a command's output is kept.
 const TAIL: usize = 8 * 1024;
 
+/// How much of an output is read outside of a run.
+const MOST_CAPTURED: usize = 16 * 1024 * 1024;
+
 /// How much of all outputs goes into the next prompt.
 const TOLD: usize = 6 * 1024;
 
@@ -172,6 +175,40 @@ async fn run(
     result.duration_ms = u64::try_from(ended.active.as_millis()).unwrap_or(u64::MAX);
     result.tail = tail.text();
     Ok((result, ended.stopped.is_none().then_some(ended.exit), interrupted))
+}
+
+/// Runs the checks outside of a run, one after the other, up to the first one that fails.
+pub(crate) async fn alone(checks: &[Check], workspace: &Path) -> Vec<CheckResult> {
+    let mut results = Vec::new();
+    for Check { name, command, directory, timeout } in checks {
+        let mut result = CheckResult { name: name.clone(), command: command.clone(), ..CheckResult::default() };
+        let directory = directory.as_ref().map_or_else(|| workspace.to_owned(), |directory| workspace.join(directory));
+        let args = ["-c", command].map(Into::into).to_vec();
+        let started = Instant::now();
+        match process::capture(Invocation { args, ..Invocation::new("sh", &directory) }, *timeout, MOST_CAPTURED).await
+        {
+            Ok(captured) => {
+                result.passed = captured.success();
+                result.ended = match captured.exit {
+                    None => format!("timeout after {} s", timeout.as_secs()),
+                    Some(Exit::Code(code)) => format!("exit code {code}"),
+                    Some(Exit::Signal(number)) => format!("ended by {}", process::signal_name(number)),
+                };
+                let mut tail = Tail::default();
+                tail.push(&captured.stdout);
+                tail.push(&captured.stderr);
+                result.tail = tail.text();
+            }
+            Err(error) => result.ended = super::start_error(&error).message,
+        }
+        result.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let passed = result.passed;
+        results.push(result);
+        if !passed {
+            break;
+        }
+    }
+    results
 }
 
 /// The shell's exit codes for a command that was not found (127) or cannot be executed (126).

@@ -11,6 +11,7 @@ use super::style::{Glyphs, Ink, Palette};
 use super::table::{Align, lines};
 use super::text::{cut, harmless, width};
 use super::words;
+use crate::journal::place::{Place, PlaceState};
 use crate::journal::summary::{IterationSummary, Summary};
 use crate::journal::{Cost, Receipt};
 
@@ -21,9 +22,50 @@ pub(crate) struct RunDetails {
     pub state: RunState,
     /// The first words of its prompt.
     pub words: String,
+    /// The branch and the worktree that it has of its own.
+    pub place: Option<Place>,
 }
 
 impl RunDetails {
+    /// Branch, worktree and what has become of them, for JSON.
+    pub(crate) fn place_json(&self) -> serde_json::Value {
+        self.place.as_ref().map_or(serde_json::Value::Null, |place| {
+            serde_json::json!({
+                "branch": place.branch,
+                "base": place.base,
+                "worktree": place.worktree,
+                "state": place.state,
+                "pull_request": place.pull_request,
+            })
+        })
+    }
+
+    /// How it ended, and what has become of its branch.
+    fn outcome(&self) -> &'static str {
+        match self.place.as_ref().map(|place| place.state) {
+            Some(PlaceState::Merged) => "merged",
+            Some(PlaceState::Discarded) => "discarded",
+            _ => words::state(self.state).0,
+        }
+    }
+
+    /// The worktree, while there is one.
+    fn open_worktree(&self) -> Option<&std::path::Path> {
+        self.place.as_ref().filter(|place| place.state == PlaceState::Open)?.worktree.as_deref()
+    }
+
+    /// The same in words.
+    fn place_words(&self) -> Option<String> {
+        let place = self.place.as_ref()?;
+        let base = place.base.as_deref().unwrap_or("HEAD");
+        let state = match place.state {
+            PlaceState::Open => format!("from {}", harmless(base)),
+            PlaceState::Merged => format!("merged into {}", harmless(base)),
+            PlaceState::Discarded => "discarded".to_owned(),
+        };
+        Some(format!("{} ({state})", harmless(&place.branch)))
+    }
+
     /// How long it took, or has taken until now.
     pub(crate) fn duration_ms(&self) -> u64 {
         if self.state.is_alive() { self.summary.elapsed_ms(Timestamp::now()) } else { self.summary.duration_ms() }
@@ -46,12 +88,18 @@ fn money(cost: Option<Cost>) -> String {
 
 /// A run in a few lines: what it does or how it ended, what it has used, and the next command to type.
 pub(crate) fn status(run: &RunDetails) -> String {
-    let RunDetails { summary, state, words } = run;
+    let RunDetails { summary, state, words, .. } = run;
     let mut text = format!("{}: {}\n", words::state_at(*state, Timestamp::now()), cut(&harmless(words), 70));
     let most = summary.max_iterations;
     let of = if most > 0 { format!(" of {most}") } else { String::new() };
     let (agent, time) = (harmless(&summary.agent), figures::duration(run.duration_ms()));
     let _ = writeln!(text, "  {agent} · iteration {}{of} · {time}", summary.count());
+    if let Some(place) = run.place_words() {
+        let _ = writeln!(text, "  branch {place}");
+    }
+    if let Some(worktree) = run.open_worktree() {
+        let _ = writeln!(text, "  worktree {}", harmless(&worktree.to_string_lossy()));
+    }
     let limit = summary.max_cost_usd.map(|usd| format!("limit {}", figures::money(usd)));
     let spent: Vec<String> = figures::usage(&summary.usage(), summary.cost()).into_iter().chain(limit).collect();
     if !spent.is_empty() {
@@ -64,6 +112,11 @@ pub(crate) fn status(run: &RunDetails) -> String {
         RunState::Paused => "`ralph continue`, `ralph stop`; watch: `ralph tui`",
         RunState::Waiting { .. } => "`ralph retry` ends the wait, `ralph stop`; watch: `ralph tui`",
         RunState::Running | RunState::Pausing => "`ralph hint \"…\"`, `ralph pause`, `ralph stop`; watch: `ralph tui`",
+        RunState::Ended(crate::journal::Outcome::Complete)
+            if run.place.as_ref().is_some_and(|place| place.state == PlaceState::Open) =>
+        {
+            "`ralph diff`, `ralph merge`, `ralph discard`"
+        }
         RunState::Ended(crate::journal::Outcome::Complete) => "`ralph show`, `ralph diff`",
         RunState::Unfinished | RunState::Ended(_) => "`ralph show`, `ralph diff`, `ralph resume`",
     };
@@ -84,7 +137,7 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
     use Align::{Left, Right};
     let mut rows = vec![["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME"].map(str::to_owned).to_vec()];
     rows.extend(runs.iter().map(|run| {
-        let RunDetails { summary, state, .. } = run;
+        let summary = &run.summary;
         vec![
             harmless(&summary.run),
             local(summary.started),
@@ -92,7 +145,7 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
             summary.count().to_string(),
             figures::duration(run.duration_ms()),
             money(summary.cost()),
-            words::state(*state).0.to_owned(),
+            run.outcome().to_owned(),
         ]
     }));
     let mut align = vec![Left, Left, Left, Right, Right, Right, Left, Left];
@@ -117,7 +170,7 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
 }
 
 pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> String {
-    let RunDetails { summary, state, words } = run;
+    let RunDetails { summary, state, words, .. } = run;
     let mut text = String::new();
     let dot = glyphs.dot;
     let _ = writeln!(
@@ -132,6 +185,11 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
         ("prompt", format!("{} ({})", cut(&harmless(words), 100), harmless(&summary.prompt))),
         ("ralph", harmless(&summary.ralph)),
     ];
+    facts.extend(run.place_words().map(|place| ("branch", place)));
+    facts.extend(run.open_worktree().map(|path| ("worktree", harmless(&path.to_string_lossy()))));
+    if let Some(address) = run.place.as_ref().and_then(|place| place.pull_request.as_deref()) {
+        facts.push(("pull", harmless(address)));
+    }
     let mut sums = vec![figures::plural(summary.count() as u64, "iteration"), figures::duration(run.duration_ms())];
     sums.extend(figures::usage(&summary.usage(), summary.cost()).iter().map(|part| harmless(part)));
     facts.push(("in all", sums.join(&format!(" {dot} "))));
@@ -207,7 +265,7 @@ fn first_files(receipt: &Receipt, name: impl Fn(&str) -> String) -> String {
 
 /// One run as Markdown, for a pull request.
 pub(crate) fn markdown(run: &RunDetails) -> String {
-    let RunDetails { summary, state, words } = run;
+    let RunDetails { summary, state, words, .. } = run;
     let mut text = String::new();
     let _ = writeln!(text, "## ralph run `{}`: {}\n", code(&summary.run), words::state(*state).0);
     let _ = writeln!(text, "> {}\n", escaped(&cut(words, 300)));

@@ -53,7 +53,7 @@ pub(crate) struct PageView<W: Write> {
 impl<W: Write> PageView<W> {
     /// Writes what comes before the records.
     pub(crate) fn new(mut out: W, run: &RunDetails, differences: Differences) -> io::Result<Self> {
-        let RunDetails { summary, state, words: prompt } = run;
+        let RunDetails { summary, state, words: prompt, .. } = run;
         let title = format!("ralph run {}", summary.run);
         write!(
             out,
@@ -290,7 +290,7 @@ mod tests {
         for record in &records {
             summary.see(record, 0, 0);
         }
-        let run = RunDetails { state: RunState::of(&summary, false), summary, words: String::new() };
+        let run = RunDetails { state: RunState::of(&summary, false), summary, words: String::new(), place: None };
         let mut page = Vec::new();
         let mut view = PageView::new(&mut page, &run, Box::new(|_| None)).unwrap();
         for record in &records {

@@ -1,0 +1,92 @@
+//! The arguments that say where a run works, and what becomes of its work.
+
+use clap::Args;
+
+use crate::config::Merge;
+
+/// Where a run works.
+#[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::option_option, reason = "a flag with or without a value")]
+pub(crate) struct PlaceArgs {
+    /// Work on a new branch from HEAD [default name: `ralph/` and the goal].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with = "worktree")]
+    pub branch: Option<Option<String>>,
+
+    /// Work on a new branch in a new worktree outside the repository; this checkout stays as it is.
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    pub worktree: Option<Option<String>>,
+
+    /// Take uncommitted changes along to the branch or worktree, instead of refusing to start.
+    #[arg(long)]
+    pub include_changes: bool,
+
+    /// What to do with the branch when the run completes: `none`, `ff`, `squash` or `pr` [default: none].
+    #[arg(long, value_name = "HOW", value_parser = merge, conflicts_with = "pr")]
+    pub merge: Option<Merge>,
+
+    /// Push the branch and open a pull request with `gh` when the run completes.
+    #[arg(long)]
+    pub pr: bool,
+}
+
+fn merge(text: &str) -> Result<Merge, String> {
+    match text {
+        "none" => Ok(Merge::None),
+        "ff" => Ok(Merge::Ff),
+        "squash" => Ok(Merge::Squash),
+        "pr" => Ok(Merge::Pr),
+        _ => Err("expected `none`, `ff`, `squash` or `pr`".to_owned()),
+    }
+}
+
+/// `ralph merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeRun {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Make one commit of it.
+    #[arg(long, conflicts_with = "pr")]
+    pub squash: bool,
+
+    /// Push the branch and open a pull request with `gh`, instead of merging here.
+    #[arg(long)]
+    pub pr: bool,
+
+    /// Merge a run that did not complete.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `ralph discard`.
+#[derive(Debug, Args)]
+pub(crate) struct Discard {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Also remove commits that are not merged and files that are not committed.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `ralph undo`.
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Go back to the state after this iteration; 0: before the run [default: 0].
+    #[arg(long, value_name = "ITERATION", conflicts_with = "redo")]
+    pub to: Option<u32>,
+
+    /// Undo the last undo of this run.
+    #[arg(long)]
+    pub redo: bool,
+
+    /// Go back even when there are commits that the run did not make.
+    #[arg(long)]
+    pub force: bool,
+}

@@ -1,0 +1,84 @@
+//! The states of a working directory before a run and after each of its iterations. The objects are in the directory of the run, and go
+//! with it; the repository is not written to.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::command::GitError;
+use super::moment::Moment;
+use super::repository::Repository;
+use super::store;
+use super::tracked::Tracked;
+use crate::journal::disk::{Disk as _, RealDisk};
+
+/// The directory of a run that holds them.
+const DIRECTORY: &str = "undo";
+const POINTS: &str = "points.jsonl";
+const MOST_INDEX: u64 = 64 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct History {
+    directory: PathBuf,
+}
+
+/// The state after an iteration; 0 is before the first one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) iteration: u32,
+    #[serde(flatten)]
+    pub(crate) moment: Moment,
+}
+
+impl History {
+    /// The history of a run.
+    pub(crate) fn at(run: &Path) -> Self {
+        Self { directory: run.join(DIRECTORY) }
+    }
+
+    /// Where its objects are; `None` when they cannot be kept.
+    pub(super) fn objects(&self, repository: &Repository) -> Option<PathBuf> {
+        let objects = self.directory.join("objects");
+        RealDisk.directory(&objects.join("info")).ok()?;
+        std::fs::write(objects.join("info/alternates"), store::quoted(&repository.objects())).ok()?;
+        Some(objects)
+    }
+
+    /// The place of its objects, for reading.
+    pub(crate) fn place_of_objects(&self) -> PathBuf {
+        self.directory.join("objects")
+    }
+
+    pub(super) async fn keep(&self, iteration: u32, tracked: &Tracked) -> Result<(), GitError> {
+        let failed = |error: std::io::Error| GitError::Failed(error.to_string());
+        // What was last seen is old, and git may wait forever.
+        if tracked.is_unseen() {
+            return Err(GitError::Failed("the files could not be read".to_owned()));
+        }
+        let index = match super::files::read(&tracked.repository.directory.join("index"), MOST_INDEX) {
+            Some(bytes) => {
+                let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
+                Some(String::from_utf8_lossy(&printed.bytes).trim().to_owned())
+            }
+            None => None,
+        };
+        let apart = tracked.now.apart.keys().cloned().collect();
+        let (head, branch) = (tracked.head.commit.clone(), tracked.head.branch.clone());
+        let moment = Moment { tree: tracked.now.tree.clone(), head, branch, index, other: None, apart };
+        let mut line = serde_json::to_vec(&Point { iteration, moment }).map_err(|error| failed(error.into()))?;
+        // A line that was cut off by a power cut must not take the next one with it.
+        line.insert(0, b'\n');
+        line.push(b'\n');
+        let path = self.directory.join(POINTS);
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(&line)).map_err(failed)
+    }
+
+    /// All states, oldest first. An iteration that was repeated is there more than once.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let bytes = super::files::read(&self.directory.join(POINTS), 64 * 1024 * 1024).unwrap_or_default();
+        let lines = bytes.split(|&byte| byte == b'\n');
+        lines.filter_map(|line| serde_json::from_slice::<Point>(line).ok()).collect()
+    }
+}
