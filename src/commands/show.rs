@@ -19,6 +19,7 @@ pub(crate) fn run(args: &ShowRun) -> Result<u8, UserError> {
                 object.remove(key);
             }
             object.insert("outcome".into(), state_key(run.state).into());
+            object.insert("rejected".into(), run.summary.last_claim_was_rejected().into());
             object.insert("prompt_words".into(), run.words.into());
         }
         return print(&pretty(&value));

@@ -18,6 +18,7 @@ pub(crate) fn run(args: &Status) -> Result<u8, UserError> {
     print(&pretty(&json!({
         "run": summary.run,
         "state": state_key(*state),
+        "rejected": summary.last_claim_was_rejected(),
         "goal": words,
         "agent": summary.agent,
         "iterations": summary.count(),

@@ -221,6 +221,18 @@ impl Summary {
         self.end.as_ref().map(|end| end.outcome).or(self.settled)
     }
 
+    /// True when the newest claim to be done was rejected by a check, the plan file or a judge, and none was accepted after.
+    pub(crate) fn last_claim_was_rejected(&self) -> bool {
+        let claim = self
+            .iterations
+            .iter()
+            .rev()
+            .filter_map(|tried| tried.ended.map(|ended| (tried.said, ended)))
+            .find(|(said, ended)| *said == Some(Said::Complete) || ended.outcome == IterationOutcome::Rejected);
+        let rejected = |ended: Ended| ended.outcome == IterationOutcome::Rejected || ended.verified == Some(false);
+        self.outcome() != Some(Outcome::Complete) && claim.is_some_and(|(_, ended)| rejected(ended))
+    }
+
     /// What is known of a run: the summary as it is kept, and what the journal has beyond it.
     pub fn of(directory: &RunDirectory) -> io::Result<Self> {
         let kept = fs::read(directory.summary()).ok().and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
