@@ -4,6 +4,7 @@ use super::dry_run;
 use crate::app::execute::{Keeping, LockedWorkspace, Performance, unusable};
 use crate::app::planning::{Planned, plan};
 use crate::app::saved_plan::SavedPlan;
+use crate::app::serving::{Page, Wanted, qr};
 use crate::app::view::{Show, needs_terminal_for_agent};
 use crate::app::{find, working_directory};
 use crate::cli::Run;
@@ -13,6 +14,7 @@ use crate::process;
 use crate::redact::Redactor;
 use crate::run::Memory;
 use crate::ui::out;
+use crate::ui::web::Access;
 
 /// Runs the loop and gives its exit code.
 pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
@@ -48,7 +50,20 @@ pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
     let redactor = Redactor::of_process();
     SavedPlan::new(&settings, &adapters, &plan.prompt, &redactor)?.write(&directory).map_err(unusable)?;
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
+    if args.serve {
+        show_on_page(args.qr)?;
+    }
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
     Performance { plan, directory, journal, summary, memory, keeping }.play(stage, show, &args.view)
+}
+
+/// Starts the page beside the run, and says where it is.
+fn show_on_page(as_qr: bool) -> Result<(), UserError> {
+    let bind = std::net::IpAddr::from([127, 0, 0, 1]);
+    let page = Page::open(Wanted { bind, port: None, token: None, access: Access::Steer })?;
+    let code = as_qr.then(|| qr(&page.address)).flatten().unwrap_or_default();
+    out::tell(format_args!("page: {}\n{code}", page.address).to_string().trim_end());
+    page.serve_beside();
+    Ok(())
 }

@@ -9,7 +9,7 @@ use crate::ui::history::{RunDetails, last_reason, status};
 use crate::ui::{pretty, state_key};
 
 pub(crate) fn run(args: &Status) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let run = here.details(&run)?;
     if !args.json {
         return print(&status(&run));

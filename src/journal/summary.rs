@@ -23,7 +23,7 @@ use crate::event::{FailureClass, Usage};
 use crate::signals::Signal;
 
 /// The version of the summary's own form. Another one is made again.
-const FORM: u32 = 3;
+const FORM: u32 = 4;
 
 /// A run as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,10 @@ pub struct Summary {
     /// The most iterations, as the newest record says.
     #[serde(default)]
     pub max_iterations: u32,
-    /// The most money, as it was when the run was last started or resumed.
+    /// The most time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<u64>,
+    /// The most money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
     /// When it began.
@@ -244,7 +247,7 @@ impl Summary {
     }
 
     /// Takes in what the journal has beyond it.
-    fn read_on(&mut self, journal: &Path) -> io::Result<()> {
+    pub(crate) fn read_on(&mut self, journal: &Path) -> io::Result<()> {
         let mut reader = Reader::open(journal, self.covers)?;
         let mut start = reader.offset();
         while let Some(record) = reader.read_fact()? {
@@ -324,9 +327,15 @@ impl Summary {
                     question: question.clone(),
                 });
             }
+            Fact::Control { order: Order::Limit { max_iterations, max_cost_usd, max_seconds } } => {
+                self.max_iterations = max_iterations.unwrap_or(self.max_iterations);
+                self.max_cost_usd = max_cost_usd.or(self.max_cost_usd);
+                self.max_seconds = max_seconds.or(self.max_seconds);
+                self.remember(fact);
+            }
             Fact::Decision { outcome, .. } if self.light => self.settled = *outcome,
             _ if self.light => {}
-            Fact::Control { order } => self.orders.push(order.clone()),
+            Fact::Control { .. } => self.remember(fact),
             Fact::Decision { verdict, reason, memory, outcome, .. } => {
                 self.settled = *outcome;
                 let iteration = self.iterations.last().map_or(0, |tried| tried.iteration);
@@ -343,6 +352,13 @@ impl Summary {
         }
     }
 
+    /// Keeps an order for a run that is resumed.
+    fn remember(&mut self, fact: &Fact) {
+        if let (Fact::Control { order }, false) = (fact, self.light) {
+            self.orders.push(order.clone());
+        }
+    }
+
     /// The run begins, or it is resumed.
     fn begin(&mut self, fact: &Fact, at: Timestamp) {
         let Fact::RunStart {
@@ -355,13 +371,14 @@ impl Summary {
             workspace,
             prompt,
             max_iterations,
+            max_seconds,
             max_cost_usd,
             ..
         } = fact
         else {
             return;
         };
-        (self.max_iterations, self.max_cost_usd) = (*max_iterations, *max_cost_usd);
+        (self.max_iterations, self.max_seconds, self.max_cost_usd) = (*max_iterations, *max_seconds, *max_cost_usd);
         self.before_ms = self.duration_ms();
         self.since = Some(at);
         if self.started.is_some() {
