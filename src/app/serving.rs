@@ -11,8 +11,8 @@ use super::find::Here;
 use super::steering::Steering;
 use crate::control::Order;
 use crate::error::{UserError, io_reason};
-use crate::journal::store::is_id;
 use crate::journal::Summary;
+use crate::journal::store::is_id;
 use crate::process::{self, Invocation, runtime};
 use crate::ui::RunState;
 use crate::ui::history::RunDetails;
@@ -53,7 +53,9 @@ impl Page {
     pub(crate) fn open(wanted: Wanted) -> Result<Self, UserError> {
         let token = match wanted.token {
             Some(token) => checked(token)?,
-            None => new_token().map_err(|error| UserError::failed(format!("no random numbers: {}", io_reason(&error))))?,
+            None => {
+                new_token().map_err(|error| UserError::failed(format!("no random numbers: {}", io_reason(&error))))?
+            }
         };
         let listen = |port| std::net::TcpListener::bind(SocketAddr::new(wanted.bind, port));
         let listener = match wanted.port {
@@ -79,11 +81,12 @@ impl Page {
     pub(crate) fn serve(self) -> Result<(), UserError> {
         let failed = |error: std::io::Error| UserError::failed(format!("the page stopped: {}", io_reason(&error)));
         self.listener.set_nonblocking(true).map_err(failed)?;
-        runtime()?.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(self.listener)?;
-            web::serve(listener, self.options).await
-        })
-        .map_err(failed)
+        runtime()?
+            .block_on(async {
+                let listener = tokio::net::TcpListener::from_std(self.listener)?;
+                web::serve(listener, self.options).await
+            })
+            .map_err(failed)
     }
 
     /// The same beside a run, in a thread of its own.

@@ -258,6 +258,8 @@ impl Summary {
         if let Some(open) = self.iterations.last_mut().filter(|tried| tried.receipt.is_none()) {
             open.to = reader.offset();
         }
+        // What agents said since then need not be read again.
+        self.covers = reader.offset();
         Ok(())
     }
 

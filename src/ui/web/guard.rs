@@ -156,9 +156,9 @@ mod tests {
     fn only_a_page_of_this_server_may_write() {
         let host = "127.0.0.1:7331";
         let allowed = |method: Method, pairs: &[(&'static str, &'static str)]| {
-            let headers = pairs.iter().map(|(name, value)| {
-                (header::HeaderName::from_static(name), HeaderValue::from_static(value))
-            });
+            let headers = pairs
+                .iter()
+                .map(|(name, value)| (header::HeaderName::from_static(name), HeaderValue::from_static(value)));
             Guard::is_own_origin(&method, &headers.collect(), host)
         };
         assert!(allowed(Method::POST, &[("origin", "http://127.0.0.1:7331"), ("sec-fetch-site", "same-origin")]));

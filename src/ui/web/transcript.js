@@ -98,7 +98,7 @@ class Transcript {
       if (node) { node.dataset.o = row.o; page.el.append(node); }
       if (row.k === "plan") this.onplan?.(row);
     }
-    if (!this.live) page.tools.forEach((tool) => tool.status || this.finish(tool, "unknown", null));
+    if (!this.live && this.reached >= this.to && page === this.pages.at(-1)) page.tools.forEach((tool) => tool.status || this.finish(tool, "unknown", null));
   }
 
   text(row, page) {
