@@ -117,7 +117,8 @@ fn a_live_page_follows_a_run_and_steers_it(program: &str) {
     browser.click(".steer .btn", "Pause");
     browser.click("dialog .btn", "Pause");
     browser.wait_for_text("pausing after this iteration");
-    browser.wait("document.querySelector('.pill').innerText.startsWith('paused') && document.title.startsWith('paused')");
+    browser
+        .wait("document.querySelector('.pill').innerText.startsWith('paused') && document.title.startsWith('paused')");
     assert!(running.tells(&["status"]).starts_with("paused"), "the run itself is paused");
     browser.wait_for_text("Line ends are handled.");
     browser.click(".steer .btn", "Hint");

@@ -79,7 +79,9 @@ fn paths_bodies_and_floods_are_bounded() {
     for path in ["/../etc/passwd", "/api/runs/..%2f..%2fetc", "/api/runs/%2e%2e/rows", "/api/runs/-x", "//etc/passwd"] {
         assert_eq!(status(&server.ask(&format!("GET {path}"), &[&cookie], "")), "404", "{path}");
     }
-    for query in ["rows?from=99999999999", "rows?before=99999999999", "row?at=7", "search?q=x&from=99999999", "rows?from=-1"] {
+    for query in
+        ["rows?from=99999999999", "rows?before=99999999999", "row?at=7", "search?q=x&from=99999999", "rows?from=-1"]
+    {
         let answer = server.ask(&format!("GET /api/runs/{id}/{query}"), &[&cookie], "");
         assert!(["200", "400", "404"].contains(&status(&answer)), "{query}: {answer}");
     }
@@ -121,7 +123,7 @@ fn a_request_in_small_pieces_is_dropped_and_holds_up_nobody() {
 
 #[test]
 fn orders_reach_a_run_by_its_id_from_anywhere() {
-    let running = Test::new().agent(says("working").slowly(200)).args(&["-n", "50"]).start();
+    let running = Test::new().agent(says("working").sleeps(3000)).args(&["-n", "50"]).start();
     running.until("an iteration", |running| running.journal().contains("iteration_start"));
     let id = support::run_directory(&running.workspace()).unwrap();
     let id = id.file_name().unwrap().to_str().unwrap().to_owned();
