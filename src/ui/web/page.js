@@ -279,7 +279,7 @@ class Run {
     }
     const last = this.run.iterations.at(-1);
     // A new iteration opens by itself for whoever follows.
-    if (last && this.nodes.size > before && last.running && (following || this.nodes.size === 1)) {
+    if (last && this.nodes.size > before && (following || this.nodes.size === 1)) {
       this.open.forEach((transcript, index) => { if (index === last.index - 1) this.toggle(index); });
       this.toggle(last.index, null, true).then(() => scrollTo(0, document.body.scrollHeight));
     }

@@ -38,10 +38,11 @@ pub(super) fn after(journal: &Path, from: u64, to: u64, limits: Limits) -> io::R
 
 /// The last page before an offset, not further back than another.
 pub(super) fn before(journal: &Path, floor: u64, end: u64, limits: Limits) -> io::Result<Value> {
+    let end = end.min(std::fs::metadata(journal)?.len());
     let mut from = line_start(journal, floor, end, PAGE)?;
     let mut page = after(journal, from, end, limits)?;
     // Many short rows: take the last ones.
-    while page["to"].as_u64().is_some_and(|to| to < end) {
+    while page["to"].as_u64().is_some_and(|to| from < to && to < end) {
         from = page["to"].as_u64().unwrap_or(end);
         page = after(journal, from, end, limits)?;
     }

@@ -78,6 +78,9 @@ class Transcript {
       this.show(page, got.rows);
       this.earlier.hidden = this.begin <= this.floor;
     } finally { this.busy = false; }
+    // Asked again: whoever scrolled meanwhile is at the end already.
+    this.near.unobserve(this.last);
+    this.near.observe(this.last);
     const room = this.last.getBoundingClientRect().top < innerHeight + 1500;
     if (this.reached < this.to && (room || this.following)) await this.more();
   }
