@@ -31,10 +31,10 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(token: String, address: SocketAddr) -> Self {
+    pub(super) fn new(token: &str, address: SocketAddr) -> Self {
         let name = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
         let names = vec!["localhost".to_owned(), format!("{name}.local"), name];
-        Self { token: hash(&token), cookie: format!("ralph-{}", address.port()), names }
+        Self { token: hash(token), cookie: format!("ralph-{}", address.port()), names }
     }
 
     /// True for the token. All hashes have the same length, and every byte is compared.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn guard() -> Guard {
-        Guard::new("0123456789abcdef".into(), "127.0.0.1:7331".parse().unwrap())
+        Guard::new("0123456789abcdef", "127.0.0.1:7331".parse().unwrap())
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) struct Options {
 /// Serves on this socket until the future is dropped.
 pub(crate) async fn serve(listener: tokio::net::TcpListener, options: Options) -> std::io::Result<()> {
     let address: SocketAddr = listener.local_addr()?;
-    let guard = guard::Guard::new(options.token, address);
+    let guard = guard::Guard::new(&options.token, address);
     let server = Arc::new(api::Server::new(options.runs, options.access));
     axum::serve(listen::Bounded::new(listener), api::router(server, guard)).await
 }

@@ -110,7 +110,7 @@ fn iteration(tried: &IterationSummary, index: usize, alive: bool) -> Value {
         "hat": tried.hat.as_deref().map(plain),
         "agent": tried.agent.as_deref().map(plain),
         "why": receipt.filter(|receipt| !receipt.success()).map(|receipt| plain(&receipt.ended)),
-        "files": receipt.map(|receipt| receipt.file_count()),
+        "files": receipt.map(crate::journal::Receipt::file_count),
         "commit": receipt.and_then(|receipt| receipt.commits.first()).map(|commit| plain(commit)),
         "tools": receipt.map(|receipt| receipt.tools),
         "failed": receipt.map(|receipt| receipt.tools_failed),
