@@ -4,6 +4,7 @@ mod appearance;
 pub(crate) mod history;
 pub(crate) mod place;
 mod plumbing;
+mod serve;
 mod setup;
 mod steer;
 
@@ -17,6 +18,7 @@ use crate::duration;
 
 pub(crate) use appearance::{AppearanceArgs, Colour, Shown, ViewArgs};
 pub(crate) use plumbing::{AsClaude, JqMode, JqService, To, Translate};
+pub(crate) use serve::Serve;
 pub(crate) use setup::{Completions, Config, ConfigAction, Doctor, Init, Man, Notify, Schema, Shell, Subject};
 pub(crate) use steer::ModeRun;
 pub(crate) use steer::Stop;
@@ -58,13 +60,13 @@ pub(crate) enum Command {
     /// Give the agent a hint in its next iteration
     Hint(Words),
     /// Pause the run after this iteration
-    Pause,
+    Pause(history::Which),
     /// Continue a paused run
-    Continue,
+    Continue(history::Which),
     /// Stop the run after this iteration, or now
     Stop(Stop),
     /// Stop waiting for a rate limit and retry now
-    Retry,
+    Retry(history::Which),
     /// Change a limit of the current run
     Limit(Limit),
     /// List the runs of this directory
@@ -77,6 +79,8 @@ pub(crate) enum Command {
     Logs(history::Logs),
     /// Open a run in the full screen, running or finished
     Tui(history::Tui),
+    /// Show all runs on a live page for the browser, and steer them there
+    Serve(Serve),
     /// Replay a run in the line view
     Replay(history::Replay),
     /// Show tokens, cost and time by day, agent and model
@@ -185,6 +189,14 @@ pub(crate) struct Run {
     /// Show the run in the full screen, with keys to look around and steer it.
     #[arg(long, conflicts_with = "output")]
     pub tui: bool,
+
+    /// Show the run on a live page for the browser too, and print its address; see `ralph serve`.
+    #[arg(long)]
+    pub serve: bool,
+
+    /// Print the address of `--serve` as a QR code.
+    #[arg(long, requires = "serve")]
+    pub qr: bool,
 
     /// Show what would run, with which prompt and settings, and start nothing.
     #[arg(long)]

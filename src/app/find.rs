@@ -206,7 +206,7 @@ fn no_runs(workspace: &Path) -> UserError {
 }
 
 /// The first words of the first prompt.
-fn first_words(run: &RunDirectory) -> String {
+pub(crate) fn first_words(run: &RunDirectory) -> String {
     use std::io::Read as _;
     let mut bytes = Vec::new();
     let read = std::fs::File::open(run.prompt(1)).and_then(|file| file.take(BEGINNING as u64).read_to_end(&mut bytes));

@@ -21,6 +21,7 @@ pub(crate) mod repository;
 pub(crate) mod resume;
 pub(crate) mod saved_plan;
 mod script_modes;
+pub(crate) mod serving;
 pub(crate) mod steering;
 pub(crate) mod undoing;
 pub(crate) mod view;

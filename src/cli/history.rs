@@ -6,6 +6,24 @@ use clap::{Args, ValueEnum};
 
 use super::{AppearanceArgs, Output, ViewArgs};
 
+/// Which run: by its id, with or without `--run`.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+
+    /// The same as ID.
+    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    run: Option<String>,
+}
+
+impl Which {
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.id.as_deref().or(self.run.as_deref())
+    }
+}
+
 /// `ralph runs`.
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
@@ -29,9 +47,9 @@ pub(crate) struct Runs {
 /// `ralph status`.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    /// Which run.
+    #[command(flatten)]
+    pub which: Which,
 
     /// Print JSON.
     #[arg(long)]
@@ -41,9 +59,9 @@ pub(crate) struct Status {
 /// `ralph show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowRun {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    /// Which run.
+    #[command(flatten)]
+    pub which: Which,
 
     /// Print JSON.
     #[arg(long, conflicts_with = "markdown")]
@@ -61,9 +79,9 @@ pub(crate) struct ShowRun {
 /// `ralph logs`.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    /// Which run.
+    #[command(flatten)]
+    pub which: Which,
 
     /// Follow the run until it ends.
     #[arg(short, long)]
@@ -97,9 +115,9 @@ pub(crate) struct Logs {
 /// `ralph tui`.
 #[derive(Debug, Args)]
 pub(crate) struct Tui {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    /// Which run.
+    #[command(flatten)]
+    pub which: Which,
 
     /// How it looks.
     #[command(flatten)]
@@ -237,8 +255,12 @@ pub(crate) struct Export {
     pub id: Option<String>,
 
     /// The format.
-    #[arg(long, value_enum)]
-    pub to: Form,
+    #[arg(long, value_enum, required_unless_present = "html")]
+    pub to: Option<Form>,
+
+    /// The same as `--to html`: the page of `ralph serve` in one file, with the run inside.
+    #[arg(long, conflicts_with = "to")]
+    pub html: bool,
 
     /// The file to write [default: stdout].
     #[arg(short, long, value_name = "FILE")]

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::Run;
+use super::history::Which;
 
 /// `ralph hint`.
 #[derive(Debug, Args)]
@@ -10,6 +11,10 @@ pub(crate) struct Words {
     /// The hint.
     #[arg(value_name = "WORDS", required = true)]
     pub words: Vec<String>,
+
+    /// The run: its id, or at least four characters of it [default: the active run of this directory].
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
 }
 
 /// `ralph stop`.
@@ -18,11 +23,15 @@ pub(crate) struct Stop {
     /// Stop the agent at once instead of waiting for the iteration to end.
     #[arg(long)]
     pub now: bool,
+
+    /// Which run.
+    #[command(flatten)]
+    pub which: Which,
 }
 
 /// `ralph limit`.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = true)]
+#[command(group(clap::ArgGroup::new("limits").args(["max_iterations", "max_cost", "max_time"]).required(true).multiple(true)))]
 pub(crate) struct Limit {
     /// New maximum for iterations.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -35,6 +44,10 @@ pub(crate) struct Limit {
     /// New maximum for the time, counted from the start of the run.
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     pub max_time: Option<std::time::Duration>,
+
+    /// The run: its id, or at least four characters of it [default: the active run of this directory].
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
 }
 
 /// `ralph emit`.

@@ -10,16 +10,17 @@ use crate::error::{UserError, io_reason};
 use crate::journal::{Reader, RunDirectory};
 use crate::process;
 use crate::process::runtime;
-use crate::redact::Redactor;
 use crate::run::post;
 use crate::ui::out::Data;
-use crate::ui::{Differences, JsonView, PageView, SpanView, View};
+use crate::ui::web::{self, Place};
+use crate::ui::{JsonView, SpanView, View};
 
 pub(crate) fn run(args: &Export) -> Result<u8, UserError> {
     let (here, run) = Here::run(args.id.as_deref())?;
     let known = here.details(&run)?;
+    let form = args.to.unwrap_or(Form::Html);
     if let Some(url) = &args.endpoint {
-        return send(&run, args.to, url);
+        return send(&run, form, url);
     }
     let out: Box<dyn Write + Send> = match &args.file {
         None => Box::new(Data::on_stdout()),
@@ -31,30 +32,22 @@ pub(crate) fn run(args: &Export) -> Result<u8, UserError> {
         }
     };
     let mut out = BufWriter::with_capacity(256 * 1024, out);
-    let written = match args.to {
+    let written = match form {
         Form::Jsonl => {
             let mut view = JsonView::new(&mut out);
             records(&run, &mut view)?.and_then(|()| view.flush())
         }
-        Form::Html => match PageView::new(&mut out, &known, differences(&run)) {
-            Err(error) => Err(error),
-            Ok(mut view) => records(&run, &mut view)?.and_then(|()| view.finish()),
-        },
+        Form::Html => {
+            let workspace = here.store.workspace().to_owned();
+            let place = Place { alive: here.is_running(&run), directory: run, workspace };
+            web::export(&mut out, &place, &known)
+        }
         Form::Otlp => {
             let mut view = SpanView::new(&mut out);
             records(&run, &mut view)?.and_then(|()| view.finish())
         }
     };
     shown(written.and_then(|()| out.flush()))
-}
-
-/// What iterations changed, as the run kept it: without secrets, since a page is made to be sent away.
-fn differences(run: &RunDirectory) -> Differences {
-    let (run, redactor) = (run.clone(), Redactor::of_process());
-    Box::new(move |receipt| {
-        let text = std::fs::read_to_string(run.difference(&receipt.iteration.to_string())).ok()?;
-        Some(redactor.text(&text).unwrap_or(text))
-    })
 }
 
 /// Sends the spans of a run to a collector.

@@ -17,7 +17,7 @@ use crate::plugin::files;
 const MAIN: &[(&str, &[&str])] = &[
     ("Run", &["run", "plan", "build", "resume", "merge", "undo"]),
     ("Steer", &["status", "hint", "pause", "stop"]),
-    ("Look back", &["runs", "show", "diff", "tui"]),
+    ("Look back", &["runs", "show", "diff", "tui", "serve"]),
     ("Set up", &["init", "doctor", "agents", "config"]),
 ];
 
@@ -25,7 +25,7 @@ const MAIN: &[(&str, &[&str])] = &[
 const ALL: &[(&str, &[&str])] = &[
     ("Run", &["run", "plan", "build", "review", "understand", "resume", "answer", "merge", "discard", "undo"]),
     ("Steer", &["status", "hint", "pause", "continue", "stop", "retry", "limit"]),
-    ("Look back", &["runs", "show", "diff", "logs", "tui", "replay", "stats", "export", "path", "clean"]),
+    ("Look back", &["runs", "show", "diff", "logs", "tui", "serve", "replay", "stats", "export", "path", "clean"]),
     ("Set up", &["init", "doctor", "agents", "config", "notify", "hats", "prompt", "completions", "man"]),
     ("Plumbing", &["emit", "as-claude", "translate", "schema", "help"]),
 ];

@@ -14,7 +14,7 @@ use crate::ui::{self, JsonView, View, out};
 
 /// Shows the records of a run.
 pub(crate) fn run(args: &Logs) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     if args.raw {
         return shown(raw_bytes(&run, args.iteration));
     }

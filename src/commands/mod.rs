@@ -27,6 +27,7 @@ mod replay;
 mod run;
 mod runs;
 mod schema;
+mod serve;
 mod show;
 mod stats;
 mod status;
@@ -89,10 +90,10 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Understand(args) => run::run(&args.run, Some("understand")),
         Command::Review(args) => run::run(&args.run, Some("review")),
         Command::Hint(args) => steer::hint(&args),
-        Command::Pause => steer::pause(),
-        Command::Continue => steer::go_on(),
+        Command::Pause(which) => steer::pause(&which),
+        Command::Continue(which) => steer::go_on(&which),
         Command::Stop(args) => steer::stop(&args),
-        Command::Retry => steer::retry(),
+        Command::Retry(which) => steer::retry(&which),
         Command::Limit(args) => steer::limit(&args),
         Command::Emit(args) => steer::emit(&args),
         Command::Hats(args) => hats::run(&args),
@@ -105,6 +106,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Tui(args) => tui::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Stats(args) => stats::run(&args),

@@ -7,6 +7,7 @@ use crate::app::execute::{Keeping, LockedWorkspace, Performance, unusable};
 use crate::app::placing::{self, Placed};
 use crate::app::planning::{Planned, plan};
 use crate::app::saved_plan::SavedPlan;
+use crate::app::serving::{Page, Wanted, qr};
 use crate::app::view::{Show, needs_terminal_for_agent};
 use crate::app::{find, follow_up, working_directory};
 use crate::cli::Run;
@@ -17,6 +18,7 @@ use crate::process;
 use crate::redact::Redactor;
 use crate::run::Memory;
 use crate::ui::out;
+use crate::ui::web::Access;
 
 /// Runs the loop and gives its exit code.
 pub(crate) fn run(args: &Run, mode: Option<&str>) -> Result<u8, UserError> {
@@ -117,8 +119,21 @@ fn ready(
     let redactor = Redactor::of_process();
     SavedPlan::new(&settings, &adapters, &plan.prompt, &redactor)?.write(&directory).map_err(unusable)?;
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
+    if args.serve {
+        show_on_page(args.qr)?;
+    }
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
     let performance = Performance { plan, directory, journal, summary, memory, keeping };
     Ok(Some(Ready { performance, stage, merge: settings.merge.value }))
+}
+
+/// Starts the page beside the run, and says where it is.
+fn show_on_page(as_qr: bool) -> Result<(), UserError> {
+    let bind = std::net::IpAddr::from([127, 0, 0, 1]);
+    let page = Page::open(Wanted { bind, port: None, token: None, access: Access::Steer })?;
+    let code = as_qr.then(|| qr(&page.address)).flatten().unwrap_or_default();
+    out::tell(format_args!("page: {}\n{code}", page.address).to_string().trim_end());
+    page.serve_beside();
+    Ok(())
 }

@@ -45,6 +45,7 @@ fn row(run: &RunDetails) -> serde_json::Value {
         "cost_usd": summary.cost().map(|cost| cost.usd),
         "cost_source": summary.cost().map(|cost| cost.source),
         "outcome": state_key(*state),
+        "rejected": summary.last_claim_was_rejected(),
         "exit_code": summary.end.as_ref().map(|end| end.exit_code),
         "reason": summary.end.as_ref().map(|end| &end.reason),
     })

@@ -9,7 +9,7 @@ use crate::ui::out;
 use crate::ui::{pretty, state_key};
 
 pub(crate) fn run(args: &ShowRun) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let run = here.details(&run)?;
     if args.json {
         let mut value = serde_json::to_value(&run.summary).unwrap_or_default();
@@ -20,6 +20,7 @@ pub(crate) fn run(args: &ShowRun) -> Result<u8, UserError> {
             }
             object.insert("place".into(), run.place_json());
             object.insert("outcome".into(), state_key(run.state).into());
+            object.insert("rejected".into(), run.summary.last_claim_was_rejected().into());
             object.insert("prompt_words".into(), run.words.into());
         }
         return print(&pretty(&value));

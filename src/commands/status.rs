@@ -9,7 +9,7 @@ use crate::ui::history::{RunDetails, last_reason, status};
 use crate::ui::{pretty, state_key};
 
 pub(crate) fn run(args: &Status) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let run = here.details(&run)?;
     if !args.json {
         return print(&status(&run));
@@ -18,6 +18,7 @@ pub(crate) fn run(args: &Status) -> Result<u8, UserError> {
     print(&pretty(&json!({
         "run": summary.run,
         "state": state_key(*state),
+        "rejected": summary.last_claim_was_rejected(),
         "goal": words,
         "agent": summary.agent,
         "place": run.place_json(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::app::find::Here;
 use crate::cli;
+use crate::cli::history::Which;
 use crate::control::{Order, send};
 use crate::error::{UserError, io_reason};
 use crate::event::Topic;
@@ -13,23 +14,23 @@ use crate::run::CONTROL;
 use crate::ui::out;
 
 pub(crate) fn hint(args: &cli::Words) -> Result<u8, UserError> {
-    give(&Order::Hint { words: args.words.join(" ") })
+    give(&Order::Hint { words: args.words.join(" ") }, args.run.as_deref())
 }
 
-pub(crate) fn pause() -> Result<u8, UserError> {
-    give(&Order::Pause)
+pub(crate) fn pause(which: &Which) -> Result<u8, UserError> {
+    give(&Order::Pause, which.id())
 }
 
-pub(crate) fn go_on() -> Result<u8, UserError> {
-    give(&Order::Continue)
+pub(crate) fn go_on(which: &Which) -> Result<u8, UserError> {
+    give(&Order::Continue, which.id())
 }
 
 pub(crate) fn stop(args: &cli::Stop) -> Result<u8, UserError> {
-    give(&Order::Stop { now: args.now })
+    give(&Order::Stop { now: args.now }, args.which.id())
 }
 
-pub(crate) fn retry() -> Result<u8, UserError> {
-    give(&Order::Retry)
+pub(crate) fn retry(which: &Which) -> Result<u8, UserError> {
+    give(&Order::Retry, which.id())
 }
 
 pub(crate) fn limit(args: &cli::Limit) -> Result<u8, UserError> {
@@ -38,7 +39,7 @@ pub(crate) fn limit(args: &cli::Limit) -> Result<u8, UserError> {
         max_cost_usd: args.max_cost,
         max_seconds: args.max_time.map(|time| time.as_secs()),
     };
-    give(&order)
+    give(&order, args.run.as_deref())
 }
 
 pub(crate) fn emit(args: &cli::Emit) -> Result<u8, UserError> {
@@ -63,12 +64,15 @@ pub(crate) fn emit(args: &cli::Emit) -> Result<u8, UserError> {
         );
     }
     let order = Order::Emit { event: Topic { topic: args.topic.clone(), payload } };
-    give(&order)
+    give(&order, None)
 }
 
 /// Sends an order and prints its effect.
-fn give(order: &Order) -> Result<u8, UserError> {
-    let (socket, run) = addressee()?;
+fn give(order: &Order, id: Option<&str>) -> Result<u8, UserError> {
+    let (socket, run) = match id {
+        Some(id) => named(id)?,
+        None => addressee()?,
+    };
     send(&socket, order).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => UserError::usage(error.to_string()),
         std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
@@ -81,6 +85,16 @@ fn give(order: &Order) -> Result<u8, UserError> {
     Ok(0)
 }
 
+/// Where to send it: to the run with this id, wherever it is.
+fn named(id: &str) -> Result<(PathBuf, String), UserError> {
+    let (here, run) = Here::run(Some(id))?;
+    let socket = here.running.filter(|holder| holder.run == run.id).and_then(|holder| holder.control);
+    let socket = socket.ok_or_else(|| {
+        UserError::usage(format!("run {} is not active", run.id)).hint("`ralph runs --all` lists all runs")
+    })?;
+    Ok((socket, run.id))
+}
+
 /// Where to send it: to the run that this process is an agent of, else to the one of this directory or of one above it.
 fn addressee() -> Result<(PathBuf, String), UserError> {
     if let (Some(socket), Ok(run)) = (std::env::var_os(CONTROL), std::env::var(RUN_ID)) {
@@ -88,7 +102,7 @@ fn addressee() -> Result<(PathBuf, String), UserError> {
     }
     let nobody = || {
         UserError::usage("no run is active in this directory")
-            .hint("change to the directory where `ralph run` was started; `ralph runs --all` lists all runs")
+            .hint("name it with `--run ID`; `ralph runs --all` lists all runs")
     };
     let here = match Here::active() {
         Ok(here) => here,

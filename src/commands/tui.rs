@@ -13,7 +13,7 @@ use crate::ui::tui::{self, Left, Options, Owner, Remote};
 
 /// Shows a run until someone leaves.
 pub(crate) fn run(args: &Tui) -> Result<u8, UserError> {
-    let (here, directory) = Here::run(args.id.as_deref())?;
+    let (here, directory) = Here::run(args.which.id())?;
     needs_terminal("ralph tui")?;
     let ui::Appearance { palette, glyphs, .. } = appearance(args.view.appearance);
     let actions = Box::new(Steering::new(&here.store, &directory));

@@ -23,7 +23,7 @@ use crate::event::{FailureClass, Usage};
 use crate::signals::Signal;
 
 /// The version of the summary's own form. Another one is made again.
-const FORM: u32 = 3;
+const FORM: u32 = 4;
 
 /// A run as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,10 @@ pub struct Summary {
     /// The most iterations, as the newest record says.
     #[serde(default)]
     pub max_iterations: u32,
-    /// The most money, as it was when the run was last started or resumed.
+    /// The most time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<u64>,
+    /// The most money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
     /// When it began.
@@ -221,6 +224,18 @@ impl Summary {
         self.end.as_ref().map(|end| end.outcome).or(self.settled)
     }
 
+    /// True when the newest claim to be done was rejected by a check, the plan file or a judge, and none was accepted after.
+    pub(crate) fn last_claim_was_rejected(&self) -> bool {
+        let claim = self
+            .iterations
+            .iter()
+            .rev()
+            .filter_map(|tried| tried.ended.map(|ended| (tried.said, ended)))
+            .find(|(said, ended)| *said == Some(Said::Complete) || ended.outcome == IterationOutcome::Rejected);
+        let rejected = |ended: Ended| ended.outcome == IterationOutcome::Rejected || ended.verified == Some(false);
+        self.outcome() != Some(Outcome::Complete) && claim.is_some_and(|(_, ended)| rejected(ended))
+    }
+
     /// What is known of a run: the summary as it is kept, and what the journal has beyond it.
     pub fn of(directory: &RunDirectory) -> io::Result<Self> {
         let kept = fs::read(directory.summary()).ok().and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
@@ -232,7 +247,7 @@ impl Summary {
     }
 
     /// Takes in what the journal has beyond it.
-    fn read_on(&mut self, journal: &Path) -> io::Result<()> {
+    pub(crate) fn read_on(&mut self, journal: &Path) -> io::Result<()> {
         let mut reader = Reader::open(journal, self.covers)?;
         let mut start = reader.offset();
         while let Some(record) = reader.read_fact()? {
@@ -243,6 +258,8 @@ impl Summary {
         if let Some(open) = self.iterations.last_mut().filter(|tried| tried.receipt.is_none()) {
             open.to = reader.offset();
         }
+        // What agents said since then need not be read again.
+        self.covers = reader.offset();
         Ok(())
     }
 
@@ -312,9 +329,15 @@ impl Summary {
                     question: question.clone(),
                 });
             }
+            Fact::Control { order: Order::Limit { max_iterations, max_cost_usd, max_seconds } } => {
+                self.max_iterations = max_iterations.unwrap_or(self.max_iterations);
+                self.max_cost_usd = max_cost_usd.or(self.max_cost_usd);
+                self.max_seconds = max_seconds.or(self.max_seconds);
+                self.remember(fact);
+            }
             Fact::Decision { outcome, .. } if self.light => self.settled = *outcome,
             _ if self.light => {}
-            Fact::Control { order } => self.orders.push(order.clone()),
+            Fact::Control { .. } => self.remember(fact),
             Fact::Decision { verdict, reason, memory, outcome, .. } => {
                 self.settled = *outcome;
                 let iteration = self.iterations.last().map_or(0, |tried| tried.iteration);
@@ -331,6 +354,13 @@ impl Summary {
         }
     }
 
+    /// Keeps an order for a run that is resumed.
+    fn remember(&mut self, fact: &Fact) {
+        if let (Fact::Control { order }, false) = (fact, self.light) {
+            self.orders.push(order.clone());
+        }
+    }
+
     /// The run begins, or it is resumed.
     fn begin(&mut self, fact: &Fact, at: Timestamp) {
         let Fact::RunStart {
@@ -343,13 +373,14 @@ impl Summary {
             workspace,
             prompt,
             max_iterations,
+            max_seconds,
             max_cost_usd,
             ..
         } = fact
         else {
             return;
         };
-        (self.max_iterations, self.max_cost_usd) = (*max_iterations, *max_cost_usd);
+        (self.max_iterations, self.max_seconds, self.max_cost_usd) = (*max_iterations, *max_seconds, *max_cost_usd);
         self.before_ms = self.duration_ms();
         self.since = Some(at);
         if self.started.is_some() {

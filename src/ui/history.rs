@@ -40,15 +40,6 @@ impl RunDetails {
         })
     }
 
-    /// How it ended, and what has become of its branch.
-    fn outcome(&self) -> &'static str {
-        match self.place.as_ref().map(|place| place.state) {
-            Some(PlaceState::Merged) => "merged",
-            Some(PlaceState::Discarded) => "discarded",
-            _ => words::state(self.state).0,
-        }
-    }
-
     /// The worktree, while there is one.
     fn open_worktree(&self) -> Option<&std::path::Path> {
         self.place.as_ref().filter(|place| place.state == PlaceState::Open)?.worktree.as_deref()
@@ -145,7 +136,7 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
             summary.count().to_string(),
             figures::duration(run.duration_ms()),
             money(summary.cost()),
-            run.outcome().to_owned(),
+            words::state_in_full(run).0,
         ]
     }));
     let mut align = vec![Left, Left, Left, Right, Right, Right, Left, Left];
@@ -170,14 +161,14 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
 }
 
 pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> String {
-    let RunDetails { summary, state, words, .. } = run;
-    let mut text = String::new();
+    let RunDetails { summary, words, .. } = run;
+    let (mut text, outcome) = (String::new(), words::state_in_full(run));
     let dot = glyphs.dot;
     let _ = writeln!(
         text,
         "{} {dot} {}",
         palette.paint(Ink::Strong, &format!("run {}", harmless(&summary.run))),
-        palette.paint(words::state(*state).1, words::state(*state).0)
+        palette.paint(outcome.1, &outcome.0)
     );
     let mut facts = vec![
         ("started", local(summary.started)),
@@ -205,7 +196,7 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
     }
     for tried in &summary.iterations {
         text.push('\n');
-        iteration(&mut text, tried, summary, palette, glyphs);
+        iteration(&mut text, tried, run, palette, glyphs);
     }
     for notice in &summary.notices {
         let _ = writeln!(text, "\n{}", palette.paint(Ink::Warn, &harmless(notice.lines().next().unwrap_or_default())));
@@ -213,10 +204,11 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
     text
 }
 
-fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, palette: Palette, glyphs: &Glyphs) {
+fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, palette: Palette, glyphs: &Glyphs) {
     let title = palette.paint(Ink::Strong, &format!("iteration {}", tried.iteration));
     let Some(receipt) = &tried.receipt else {
-        let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(Ink::Warn, "not finished"));
+        let (word, ink) = words::iteration_word(tried, run.state.is_alive());
+        let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(ink, word));
         return;
     };
     let (ended, ink) = words::iteration(receipt);
@@ -240,7 +232,7 @@ fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, pal
         let line = format!("{mark} {} {}", harmless(&check.name), harmless(&check.ended));
         let _ = writeln!(text, "  {}", palette.paint(ink, line.trim_end()));
     }
-    for decision in summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
+    for decision in run.summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
         let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
         let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
     }
@@ -265,9 +257,9 @@ fn first_files(receipt: &Receipt, name: impl Fn(&str) -> String) -> String {
 
 /// One run as Markdown, for a pull request.
 pub(crate) fn markdown(run: &RunDetails) -> String {
-    let RunDetails { summary, state, words, .. } = run;
+    let RunDetails { summary, words, .. } = run;
     let mut text = String::new();
-    let _ = writeln!(text, "## ralph run `{}`: {}\n", code(&summary.run), words::state(*state).0);
+    let _ = writeln!(text, "## ralph run `{}`: {}\n", code(&summary.run), words::state_in_full(run).0);
     let _ = writeln!(text, "> {}\n", escaped(&cut(words, 300)));
     let mut sums = vec![
         format!("agent `{}`", code(&summary.agent)),
@@ -283,7 +275,8 @@ pub(crate) fn markdown(run: &RunDetails) -> String {
         writeln!(text, "| # | result | time | tools | tokens | cost | changed |\n|---:|---|---:|---:|---:|---:|---|");
     for tried in &summary.iterations {
         let Some(receipt) = &tried.receipt else {
-            let _ = writeln!(text, "| {} | not finished | | | | | |", tried.iteration);
+            let word = words::iteration_word(tried, run.state.is_alive()).0;
+            let _ = writeln!(text, "| {} | {word} | | | | | |", tried.iteration);
             continue;
         };
         let tokens = receipt.usage.total_or_sum().map_or_else(|| "-".to_owned(), figures::count);

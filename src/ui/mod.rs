@@ -11,7 +11,6 @@ mod line;
 mod markdown;
 mod model;
 pub(crate) mod out;
-mod page;
 mod show;
 mod spans;
 mod style;
@@ -19,6 +18,7 @@ mod styled;
 pub(crate) mod table;
 mod text;
 pub mod tui;
+pub(crate) mod web;
 mod words;
 
 use std::io;
@@ -30,7 +30,6 @@ pub(crate) use appearance::{Alert, Channel, Detail, KeysGoTo, Letters, Place, Vo
 pub(crate) use json::{JsonView, pretty};
 pub use line::LineView;
 pub(crate) use model::RunState;
-pub(crate) use page::{Differences, PageView};
 pub(crate) use show::show;
 pub use spans::SpanView;
 pub use style::Glyphs;

@@ -5,11 +5,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::figures;
-use super::history::clock;
+use super::history::{RunDetails, clock};
 use super::model::{IterationState, RunState};
 use super::style::{Glyphs, Ink};
 use super::text::harmless;
 use crate::event::{Known, Status, TodoStatus, denied};
+use crate::journal::place::PlaceState;
+use crate::journal::summary::{IterationSummary, Said};
 use crate::journal::{Changed, CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
 
@@ -38,12 +40,23 @@ pub(crate) const fn outcome(outcome: Outcome) -> (&'static str, Ink) {
 pub(crate) const fn state(state: RunState) -> (&'static str, Ink) {
     match state {
         RunState::Running => ("running", Ink::Agent),
-        RunState::Pausing => ("pausing", Ink::Agent),
+        RunState::Pausing => ("pausing", Ink::Warn),
         RunState::Waiting { .. } => ("waiting", Ink::Warn),
         RunState::Paused => ("paused", Ink::Warn),
         RunState::Unfinished => ("unfinished", Ink::Warn),
         RunState::Ended(how) => outcome(how),
     }
+}
+
+/// The same for a list: a run whose newest claim was rejected says so too, and one whose branch is gone says why.
+pub(crate) fn state_in_full(run: &RunDetails) -> (String, Ink) {
+    let (word, ink) = state(run.state);
+    match run.place.as_ref().map(|place| place.state) {
+        Some(PlaceState::Merged) => return ("merged".to_owned(), ink),
+        Some(PlaceState::Discarded) => return ("discarded".to_owned(), ink),
+        _ => {}
+    }
+    if run.summary.last_claim_was_rejected() { (format!("{word}, rejected"), ink) } else { (word.to_owned(), ink) }
 }
 
 /// The same for programs.
@@ -55,6 +68,7 @@ pub(crate) fn state_key(now: RunState) -> String {
 pub(crate) fn state_at(now_state: RunState, now: Timestamp) -> String {
     match now_state {
         RunState::Waiting { until } => format!("waiting {}", left(until, now)),
+        RunState::Pausing => "pausing after this iteration".to_owned(),
         other => state(other).0.to_owned(),
     }
 }
@@ -76,6 +90,21 @@ pub(crate) const fn iteration_state(state: IterationState) -> &'static str {
         }
         IterationState::Failed => "failed",
         IterationState::Rejected => "said that everything is done, but a check rejected it",
+    }
+}
+
+/// What an iteration came to, in a word or two, for a list.
+pub(crate) fn iteration_word(tried: &IterationSummary, alive: bool) -> (&'static str, Ink) {
+    match (IterationState::of(tried, alive), tried.ended.map(|ended| ended.outcome)) {
+        (IterationState::Running, _) => ("running", Ink::Agent),
+        (IterationState::Ok, _) => ("ok", Ink::Good),
+        (IterationState::Complete, _) => ("complete", Ink::Good),
+        (IterationState::Failed, _) => ("failed", Ink::Bad),
+        (IterationState::Rejected, _) => ("rejected", Ink::Warn),
+        (IterationState::Unclear, Some(IterationOutcome::Interrupted)) => ("interrupted", Ink::Warn),
+        (IterationState::Unclear, None) => ("unfinished", Ink::Warn),
+        (IterationState::Unclear, Some(_)) if tried.said == Some(Said::NearMiss) => ("almost complete", Ink::Warn),
+        (IterationState::Unclear, Some(_)) => ("needs a look", Ink::Warn),
     }
 }
 
@@ -179,7 +208,7 @@ pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
     let ended = harmless(&receipt.ended);
     match (receipt.outcome, receipt.class) {
         (IterationOutcome::Ok, _) => ("ok".to_owned(), Ink::Good),
-        (IterationOutcome::Rejected, _) => ("completion rejected".to_owned(), Ink::Warn),
+        (IterationOutcome::Rejected, _) => ("rejected".to_owned(), Ink::Warn),
         (IterationOutcome::Interrupted, _) => (format!("interrupted: {ended}"), Ink::Warn),
         (IterationOutcome::Failed, Some(class)) => (format!("failed ({}): {ended}", class.name()), Ink::Bad),
         (IterationOutcome::Failed, None) => (format!("failed: {ended}"), Ink::Bad),
@@ -216,7 +245,7 @@ pub(crate) fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink
         return ("verified: every check passed".to_owned(), Ink::Good);
     }
     let failed = checks.iter().filter(|check| !check.passed).map(|check| format!("`{}`", check.name));
-    (format!("completion rejected: {} failed", failed.collect::<Vec<_>>().join(", ")), Ink::Bad)
+    (format!("completion rejected: {} failed", failed.collect::<Vec<_>>().join(", ")), Ink::Warn)
 }
 
 /// A record that a newer ralph has written.

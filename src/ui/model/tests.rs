@@ -96,3 +96,28 @@ fn an_interrupted_iteration_did_not_fail_and_a_rejected_one_is_not_complete() {
     assert_eq!(IterationState::of(&IterationSummary::default(), true), IterationState::Running);
     assert_eq!(IterationState::of(&IterationSummary::default(), false), IterationState::Unclear);
 }
+
+#[test]
+fn a_run_whose_newest_claim_was_rejected_says_so_until_one_is_accepted() {
+    use crate::ui::history::RunDetails;
+    use crate::ui::words;
+    let claim = |outcome, said| {
+        let ended = Some((&Receipt { outcome, ..Receipt::default() }).into());
+        IterationSummary { said, ended, ..IterationSummary::default() }
+    };
+    let (ok, rejected, complete) = (IterationOutcome::Ok, IterationOutcome::Rejected, Some(Said::Complete));
+    for (claims, word) in [
+        (vec![claim(rejected, complete)], "running, rejected"),
+        (vec![claim(rejected, complete), claim(ok, None)], "running, rejected"),
+        (vec![claim(rejected, complete), claim(ok, complete)], "running"),
+        (vec![claim(ok, None)], "running"),
+    ] {
+        let mut summary = Summary::light();
+        summary.iterations = claims;
+        let run = RunDetails { summary, state: RunState::Running, words: String::new(), place: None };
+        assert_eq!(words::state_in_full(&run).0, word);
+    }
+    let interrupted = claim(IterationOutcome::Interrupted, complete);
+    assert_eq!(words::iteration_word(&interrupted, true).0, "interrupted");
+    assert_eq!(words::iteration_word(&IterationSummary::default(), false).0, "unfinished");
+}
