@@ -14,6 +14,7 @@ pub use meta::FailureClass;
 pub use meta::FileChange;
 pub use meta::Known;
 pub use meta::Meta;
+pub use meta::Quota;
 pub use meta::TodoItem;
 pub use meta::TodoStatus;
 pub(crate) use meta::denied;

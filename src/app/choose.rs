@@ -162,7 +162,7 @@ pub(crate) fn options(settings: &Settings, adapter: &Adapter) -> Options {
         model: settings.model.value.clone(),
         effort: settings.effort.value.clone(),
         tools: settings.tools.value.clone(),
-        permissions: said(adapter.permissions.as_ref()).flatten(),
+        permissions: settings.permissions.value.or_else(|| said(adapter.permissions.as_ref()).flatten()),
         overrides: Overrides {
             command: said(adapter.command.as_ref()).flatten().map(|command| command.0),
             // An empty list says nothing: no agent works alone without arguments.

@@ -12,15 +12,20 @@ use crate::app::notify::notify;
 use crate::app::wearer::of_wearer;
 use crate::app::{repository, script_modes};
 use crate::cli::Run;
-use crate::config::{self, Adapter, FileLayer, Layer, Origin, RunMode, SessionChoice, Setting, SettingValue, Settings};
+use crate::config::{
+    self, Adapter, FileLayer, Layer, Origin, RunMode, SessionChoice, Setting, SettingValue, Settings, ShellLine,
+};
 use crate::error::{UserError, io_reason};
 use crate::plugin::{self, Chosen, Loaded};
 use crate::process::{self, Clocks};
 use crate::run::budget::Prices;
 use crate::run::decide::Policy;
 use crate::run::hats::{Hats, Wearer};
+use crate::run::hooks::{HookMoment, Hooks};
 use crate::run::mode::Mode;
 use crate::run::prompt::Source;
+use crate::run::quota::QuotaLimits;
+use crate::run::template;
 use crate::run::{Filter, Keys, LeftBehind, Plan, Room, Screen, Worker, sessions, start_error};
 use crate::signals::promise::Rule;
 use crate::transcript::{PLAIN, Selected, names, select};
@@ -80,6 +85,9 @@ pub(crate) fn plan_from(
     purpose: Purpose,
 ) -> Result<Planned, UserError> {
     let mut settings = settle(layers.over(file.layer.clone()), &file, &workspace)?;
+    if let (Some(first), Origin::Default) = (settings.rotate.value.first(), &settings.agent.origin) {
+        settings.agent = Setting::new(first.clone(), settings.rotate.origin.clone());
+    }
     if purpose == Purpose::Run {
         repository::consent(&settings, &file, &workspace)?;
     }
@@ -92,7 +100,6 @@ pub(crate) fn plan_from(
         settings.completion_match.value,
     );
     let rule = rule.or(&settings.completion_also.value);
-    let unknown = if let Task::Mode(mode, _) = &task { mode.unknown() } else { Vec::new() };
     let remarks = remarks(&task, &settings, &workspace);
     let prompt = match task {
         Task::Mode(mode, args) => mode_prompt(mode, args, &settings, &agent, &rule, &workspace)?,
@@ -109,7 +116,8 @@ pub(crate) fn plan_from(
     let mut notices = [file.warnings.clone(), told].concat();
     notices.extend(plugin::other_loops::notice(&workspace));
     let strange = |name| format!("`{{{{{name}}}}}` in {} is not a variable; it is left as it is", prompt.name());
-    notices.extend(unknown.iter().map(strange));
+    notices.extend(template::unknown(&words, &settings.commands.value.0).into_iter().map(strange));
+    notices.extend(configured_commands(&settings, &words));
     notices.extend(remarks);
     let common = settings.clone();
     let first = worker(agent, &mut settings, &file, &workspace)?;
@@ -137,6 +145,15 @@ pub(crate) fn plan_from(
         let own = of_wearer(&Wearer::named(&name), &settings.fallback.origin, &common);
         workers.push(another(own, &file, &workspace, purpose, &mut loaded)?);
     }
+    let mut rotation = Vec::new();
+    for name in &settings.rotate.value {
+        let known = workers.iter().position(|worker| worker.agent.id() == name);
+        if known.is_none() {
+            let own = of_wearer(&Wearer::named(name), &settings.rotate.origin, &common);
+            workers.push(another(own, &file, &workspace, purpose, &mut loaded)?);
+        }
+        rotation.push(known.unwrap_or(workers.len() - 1));
+    }
     for Setting { value: (hat, wearer), origin } in &settings.hats.value.wearers {
         let known = workers.iter().any(|worker| Some(worker.agent.id()) == wearer.agent.as_deref());
         if wearer.is_special() || !known {
@@ -162,6 +179,13 @@ pub(crate) fn plan_from(
         verify: settings.verify.value.clone(),
         plan_file: settings.plan_file.value.clone(),
         rules: settings.guardrails.value.clone(),
+        commands: settings.commands.value.0.clone(),
+        hooks: hooks(&settings),
+        rotation,
+        quota: QuotaLimits {
+            five_hours: settings.quota_5h.value.map(|percent| percent.0),
+            week: settings.quota_week.value.map(|percent| percent.0),
+        },
         allowed_paths: settings.allowed_paths.value.clone(),
         events_file: settings.events_file.value.clone(),
         keeps_diffs: settings.keep_diffs.value,
@@ -178,6 +202,38 @@ pub(crate) fn plan_from(
         workspace,
     };
     Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
+}
+
+/// The hooks that are set, each with its key.
+pub(super) fn hook_lines(settings: &Settings) -> impl Iterator<Item = (HookMoment, &Setting<Option<ShellLine>>)> {
+    [
+        (HookMoment::BeforeRun, &settings.before_run),
+        (HookMoment::BeforeIteration, &settings.before_iteration),
+        (HookMoment::AfterIteration, &settings.after_iteration),
+        (HookMoment::AfterRun, &settings.after_run),
+        (HookMoment::OnRejected, &settings.on_rejected),
+        (HookMoment::OnWait, &settings.on_wait),
+    ]
+    .into_iter()
+    .filter(|(_, line)| line.value.is_some())
+}
+
+fn hooks(settings: &Settings) -> Hooks {
+    let commands = hook_lines(settings).filter_map(|(moment, line)| Some((moment, line.value.clone()?.0)));
+    Hooks { commands: commands.collect(), timeout: settings.hook_timeout.value, on_error: settings.hook_errors.value }
+}
+
+/// Names the commands that the run starts beside the agent.
+fn configured_commands(settings: &Settings, words: &str) -> Vec<String> {
+    let hooks = hook_lines(settings).filter_map(|(moment, line)| {
+        let shown = SettingValue::shown(line.value.as_ref()?);
+        Some(format!("`{}`: `{shown}` (from {})", moment.key(), line.origin))
+    });
+    let used = template::commands(words);
+    let commands = settings.commands.value.0.iter().filter(|(name, _)| used.contains(&name.as_str()));
+    let commands = commands
+        .map(|(name, line)| format!("`commands.{name}` for the prompt: `{line}` (from {})", settings.commands.origin));
+    hooks.chain(commands).collect()
 }
 
 /// A plan of another loop, as the prompt of a run, is done when its items are.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::agent::{self, Catalog, Entry, Source, Start};
 use crate::app::choose::{catalog, options, passed_over};
+use crate::app::planning::hook_lines;
 use crate::app::wearer::of_wearer;
 use crate::config::{Adapter, CommandLine, FileLayer, Origin, Setting, Settings, ShellLine};
 use crate::error::UserError;
@@ -25,7 +26,7 @@ pub(crate) fn consent(settings: &Settings, file: &FileLayer, workspace: &Path) -
 /// Everything that a run would execute.
 fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec<Item>, UserError> {
     let command =
-        |key, text: &str, origin: &Origin| of_origin(Item::command(key, text, text, origin, workspace), origin);
+        |key: &str, text: &str, origin: &Origin| of_origin(Item::command(key, text, text, origin, workspace), origin);
     let mut items = Vec::new();
     let checks = settings.verify.value.iter();
     items.extend(checks.map(|check| command("verify", &check.command, &settings.verify.origin)));
@@ -34,6 +35,14 @@ fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec
     }
     if let Setting { value: Some(setup), origin } = &settings.worktree_setup {
         items.push(command("worktree.setup", &setup.0, origin));
+    }
+    for (moment, line) in hook_lines(settings) {
+        if let Some(ShellLine(argv)) = &line.value {
+            items.push(command(moment.key(), &argv.join(" "), &line.origin));
+        }
+    }
+    for (name, line) in &settings.commands.value.0 {
+        items.push(command(&format!("commands.{name}"), line, &settings.commands.origin));
     }
     if let Setting { value: Choice::Command(argv), origin } = &settings.transcript {
         items.push(command("transcript.command", &argv.join(" "), origin));
@@ -44,6 +53,8 @@ fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec
     let catalog = catalog(workspace, file)?;
     items.extend(of_agent(settings, file, &catalog, workspace)?);
     let fallback = settings.fallback.value.iter().map(|name| (Wearer::named(name), &settings.fallback.origin));
+    let fallback =
+        fallback.chain(settings.rotate.value.iter().map(|name| (Wearer::named(name), &settings.rotate.origin)));
     let of_hats = settings.hats.value.wearers.iter().map(|hat| (hat.value.1.clone(), &hat.origin));
     for (wearer, origin) in fallback.chain(of_hats) {
         if !wearer.args.is_empty() {

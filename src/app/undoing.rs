@@ -89,7 +89,9 @@ async fn perform(args: &Undo, run: &RunDirectory, workspace: &std::path::Path, e
     }
     let name = format!("{}/{}", run.id, jiff::Timestamp::now().as_nanosecond());
     let saved = plain.save(&now, &name).await.map_err(cannot)?;
-    if !args.redo && !undone.unfinished {
+    // An undo that is repeated after it was done has nothing new to go back to.
+    let is_there = (&now.tree, &now.head, &now.branch) == (&target.tree, &target.head, &target.branch);
+    if !args.redo && !undone.unfinished && !(is_there && undone.redo.is_some()) {
         undone.redo = Some(saved);
     }
     undone.unfinished = true;

@@ -34,5 +34,11 @@ pub(super) fn of_wearer(wearer: &Wearer, origin: &Origin, settings: &Settings) -
             *setting = Setting::new(value.clone(), origin.clone());
         }
     }
+    if !wearer.tools.is_empty() {
+        own.tools = Setting::new(wearer.tools.clone(), origin.clone());
+    }
+    if wearer.permissions.is_some() {
+        own.permissions = Setting::new(wearer.permissions, origin.clone());
+    }
     own
 }

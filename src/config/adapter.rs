@@ -11,6 +11,7 @@ use super::value::{SettingValue, words};
 use crate::agent::Permissions;
 use crate::error::UserError;
 use crate::nearest::nearest;
+use crate::run::hooks::OnError;
 use crate::yaml::{Node, Value};
 
 pub(crate) const SECTION: &str = "adapters";
@@ -38,6 +39,7 @@ layer! {
 }
 
 words! { Permissions { "safe" => Safe, "full" => Full } }
+words! { OnError { "warn" => Warn, "stop" => Stop } }
 
 /// Environment variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

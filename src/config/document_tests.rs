@@ -38,11 +38,16 @@ session: {resume-until: context 60%}
 session_expiry: 1h
 context_window: 200000
 fallback: [amp, demo]
+agent_priority: [codex, amp]
+core: {guardrails: [be kind]}
+rotate: [claude, codex]
+commands: {log: git log -3}
+hooks: {before_run: a, before_iteration: b, after_iteration: c, after_run: d, on_rejected: e, on_wait: f, timeout: 5, on_error: stop}
 list_prices: false
 pricing: {gpt: {input: 1.5, output: 2, cached: 0.1, cache_write: 0.2}}
 hats: {builder: {triggers: [task.start, build.*], publishes: [done], instructions: \"one\\ntwo\", agent: codex, args: [a], model: m, effort: e}, closer: {triggers: [done], agent: {command: closer, args: [b]}}}
 transcript: {command: 'my-filter \"a b\"'}
-limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6}
+limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6, quota: {5h: 80%, week: 90%}}
 notify: {on: [failed], command: 'my-bell \"a b\"', webhook: 'http://localhost/x', terminal: false, slack: 'http://localhost/s', discord: 'http://localhost/d', ntfy: {server: 'http://localhost', topic: t}, telegram: {server: 'http://localhost', token: '1:a', chat: '5'}}
 journal: {directory: state, raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_diffs: false}
 adapters:
@@ -88,7 +93,10 @@ fn every_value_is_printed_with_its_origin() {
     let file = read_text(Path::new("ralph.yml"), "event_loop:\n  max_iterations: 7\n").unwrap();
     let printed = effective(&file.layer.settle(), &[]);
     assert!(printed.contains("\n  max_iterations: 7  # ralph.yml:2\n"), "{printed}");
-    assert!(printed.contains("agent: auto  # default\n\ncli:\n  # command: not set\n"), "{printed}");
+    assert!(
+        printed.contains("agent: auto  # default\nagent_priority: []  # default\n\ncli:\n  # command: not set\n"),
+        "{printed}"
+    );
 }
 
 #[test]

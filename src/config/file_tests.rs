@@ -187,7 +187,7 @@ fn a_nested_file_of_ralph_orchestrator_works_and_the_rest_is_one_warning() {
     assert_eq!(file.layer.agent.unwrap().value, "claude");
     assert_eq!(file.warnings.len(), 2, "{:?}", file.warnings);
     assert!(file.warnings[0].starts_with("unknown key `hat`"), "a slip is still a slip");
-    for key in ["`core` (line 8)", "`memories` (line 10)"] {
+    for key in ["`core.specs_dir` (line 9)", "`memories` (line 10)"] {
         assert!(file.warnings[1].contains(key), "{}", file.warnings[1]);
     }
 }

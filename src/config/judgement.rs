@@ -8,6 +8,7 @@ use super::command::Program;
 use super::origin::{Origin, Setting};
 use super::reading::Reading;
 use super::value::{SettingValue, words};
+use crate::agent::Permissions;
 use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::run::budget::{Price, Pricing};
@@ -43,6 +44,36 @@ impl SettingValue for OrOff {
 
     fn schema() -> Json {
         json!({"type": "integer", "minimum": 0})
+    }
+}
+
+/// A part of a whole, from 1 to 100 per cent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(pub u32);
+
+impl SettingValue for Percent {
+    fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
+        let number = match &node.value {
+            Value::Whole(number) => u32::try_from(*number).ok(),
+            Value::Text(text) => text.strip_suffix('%').and_then(|number| number.trim().parse().ok()),
+            _ => None,
+        };
+        number
+            .filter(|number| (1..=100).contains(number))
+            .map(Self)
+            .ok_or_else(|| reading.wrong(node, &format!("`{key}` must be from `1%` to `100%`")))
+    }
+
+    fn shown(&self) -> String {
+        format!("{}%", self.0)
+    }
+
+    fn written(&self) -> Json {
+        json!(self.shown())
+    }
+
+    fn schema() -> Json {
+        json!({"type": ["integer", "string"], "pattern": "^[0-9]{1,3} ?%$", "minimum": 1, "maximum": 100})
     }
 }
 
@@ -266,7 +297,7 @@ pub struct HatList {
     pub wearers: Vec<Setting<(String, Wearer)>>,
 }
 
-const HAT_KEYS: [&str; 11] = [
+const HAT_KEYS: [&str; 13] = [
     "name",
     "description",
     "triggers",
@@ -276,6 +307,8 @@ const HAT_KEYS: [&str; 11] = [
     "args",
     "model",
     "effort",
+    "tools",
+    "permissions",
     "max_activations",
     "default_publishes",
 ];
@@ -312,7 +345,7 @@ impl SettingValue for HatList {
             if !hat.instructions.is_empty() {
                 put("instructions", json!(hat.instructions));
             }
-            let Wearer { agent, command, args, model, effort } = &hat.wearer;
+            let Wearer { agent, command, args, model, effort, tools, permissions } = &hat.wearer;
             match (agent, command) {
                 (_, Some(argv)) => put("agent", json!({"command": argv.first(), "args": argv.get(1..)})),
                 (Some(agent), None) => put("agent", json!(agent)),
@@ -325,6 +358,12 @@ impl SettingValue for HatList {
                 if let Some(value) = value {
                     put(key, json!(value));
                 }
+            }
+            if !tools.is_empty() {
+                put("tools", json!(tools));
+            }
+            if let Some(permissions) = permissions {
+                put("permissions", SettingValue::written(permissions));
             }
             if let Some(most) = hat.max_activations {
                 put("max_activations", json!(most));
@@ -346,6 +385,7 @@ impl SettingValue for HatList {
             "properties": {
                 "name": text, "description": text, "triggers": list, "publishes": list, "instructions": text,
                 "agent": {"anyOf": [text, with_args]}, "args": list, "model": text, "effort": text,
+                "tools": list, "permissions": Permissions::schema(),
                 "max_activations": u32::schema(), "default_publishes": text,
             },
         }})
@@ -370,6 +410,8 @@ fn hat(reading: &mut Reading<'_>, id: &str, node: &Node, full: &str) -> Result<(
             "args" | "backend_args" => hat.wearer.args.extend(Vec::<String>::read(reading, node, &key)?),
             "model" => hat.wearer.model = Some(String::read(reading, node, &key)?),
             "effort" => hat.wearer.effort = Some(String::read(reading, node, &key)?),
+            "tools" => hat.wearer.tools = Vec::<String>::read(reading, node, &key)?,
+            "permissions" => hat.wearer.permissions = Some(Permissions::read(reading, node, &key)?),
             "max_activations" => hat.max_activations = Some(u32::read(reading, node, &key)?),
             "default_publishes" => hat.default_publishes = Some(String::read(reading, node, &key)?),
             other => unknown(reading, full, other, entry, &HAT_KEYS),

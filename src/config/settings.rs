@@ -5,16 +5,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::adapter::Variables;
 use super::command::{Program, PromptMode, ShellLine};
-use super::judgement::{Dollars, HatList, OrOff, SessionChoice};
+use super::judgement::{Dollars, HatList, OrOff, Percent, SessionChoice};
 use super::merge::Merge;
 use super::origin::{Origin, Setting};
 use super::table::layer;
 use super::trust::Trust;
 use super::value::{OneLine, RawBytes, RunMode};
+use crate::agent::Permissions;
 use crate::run::Commit;
 use crate::run::budget::Pricing;
 use crate::run::decide::Permission;
+use crate::run::hooks::OnError;
 use crate::run::notify::Moment;
 use crate::run::verify::Check;
 use crate::signals::promise::Match;
@@ -71,6 +74,8 @@ settings! {
     "cli.effort" effort: Option<String> = None;
     /// The only tools the agent may use, passed to the agent as is.
     "cli.tools" tools: Vec<String> = Vec::new();
+    /// What the agent may do without asking: `safe` or `full`, as described in `docs/guide/agents.md`. Unset: `adapters.NAME.permissions`, then the agent's own default.
+    "cli.permissions" permissions: Option<Permissions> = None;
     /// Give the agent a terminal instead of pipes.
     "cli.pty" pty: bool = false;
     /// Mode: `autonomous`, or `interactive`: you work in the agent's own program in your terminal.
@@ -131,6 +136,8 @@ settings! {
     "context_window" context_window: Option<u64> = None;
     /// Agents that take over while the chosen one is rate-limited or not logged in, in this order.
     "fallback" fallback: Vec<String> = Vec::new();
+    /// Agents that take turns, one per iteration. The first one starts.
+    "rotate" rotate: Vec<String> = Vec::new();
     /// Your own prices: model name or prefix to `input`, `output`, `cached` and `cache_write`, in dollars per million tokens.
     "pricing" pricing: Pricing = Pricing::default();
     /// Estimate costs from the list prices that ralph ships, where the agent reports none.
@@ -151,12 +158,34 @@ settings! {
     "limits.startup_timeout" startup_timeout: Option<Duration> = None;
     /// Maximum total wait for rate limits; 0: do not wait.
     "limits.max_wait" max_wait: Duration = Duration::from_secs(6 * 3600);
+    /// Wait, or stop, when this much of the 5-hour quota of a subscription is used, such as `80%`. Only where the agent reports it (claude does). Unset: no limit.
+    "limits.quota.5h" quota_5h: Option<Percent> = None;
+    /// The same for the weekly quota.
+    "limits.quota.week" quota_week: Option<Percent> = None;
     /// Maximum tokens for the run. Unset: no limit.
     "limits.max_tokens" max_tokens: Option<u64> = None;
     /// Maximum agent starts per hour. Unset: no limit.
     "limits.calls_per_hour" calls_per_hour: Option<u32> = None;
     /// Longest line of output that is read in one piece, in bytes.
     "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
+    /// Commands whose output a prompt can use: `{{commands.NAME}}`. Each one that the prompt names runs before every iteration with `sh -c`, for at most 60 s; 32 KiB of its output are used.
+    "commands" commands: Variables = Variables::default();
+    /// A command that runs before the first iteration. Hooks get what happened as JSON on stdin. Exit code 0 continues, 10 skips what follows, anything else is an error.
+    "hooks.before_run" before_run: Option<ShellLine> = None;
+    /// A command that runs before each iteration; exit code 10 skips the iteration.
+    "hooks.before_iteration" before_iteration: Option<ShellLine> = None;
+    /// A command that runs after each iteration; exit code 10 skips the checks, and a completion is then not accepted.
+    "hooks.after_iteration" after_iteration: Option<ShellLine> = None;
+    /// A command that runs at the end of the run.
+    "hooks.after_run" after_run: Option<ShellLine> = None;
+    /// A command that runs when a completion is rejected.
+    "hooks.on_rejected" on_rejected: Option<ShellLine> = None;
+    /// A command that runs before a wait, such as for a rate limit; exit code 10 skips the wait.
+    "hooks.on_wait" on_wait: Option<ShellLine> = None;
+    /// How long a hook may take.
+    "hooks.timeout" hook_timeout: Duration = Duration::from_secs(60);
+    /// What to do when a hook fails: `warn` and continue, or `stop` the run.
+    "hooks.on_error" hook_errors: OnError = OnError::Warn;
     /// When to notify: on `complete`, `failed`, `blocked` and `waiting` (for a rate limit).
     "notify.on" notify_on: Vec<Moment> = Moment::ALL.to_vec();
     /// A command that notifies you. It gets the event in `RALPH_NOTICE` and `RALPH_REASON`, and as JSON on stdin. With shell characters such as `|` or `$` it is run by `sh -c`. Test it with `ralph notify --test`.

@@ -61,6 +61,18 @@ impl From<Known> for Event {
     }
 }
 
+/// How full a usage window of a subscription is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// `5h`, `week`, or the agent's own name for it.
+    pub window: String,
+    /// In per cent.
+    pub used: u32,
+    /// When it is empty again, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<String>,
+}
+
 /// The kinds of `meta` that ralph understands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -83,6 +95,8 @@ pub enum Known {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         window: Option<u64>,
     },
+    /// How full a usage window of the user's subscription is.
+    Quota(Quota),
     /// The agent's version.
     Version {
         /// As the agent prints it.

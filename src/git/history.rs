@@ -65,7 +65,11 @@ impl History {
         };
         let apart = tracked.now.apart.keys().cloned().collect();
         let (head, branch) = (tracked.head.commit.clone(), tracked.head.branch.clone());
-        let moment = Moment { tree: tracked.now.tree.clone(), head, branch, index, other: None, apart };
+        // An agent may have left the branch on which the run began; an undo moves that one.
+        let first = self.points().into_iter().next().and_then(|point| point.moment.branch);
+        let other = first.filter(|first| branch.as_ref() != Some(first));
+        let other = other.and_then(|name| tracked.repository.branch(&name).map(|commit| (name, commit)));
+        let moment = Moment { tree: tracked.now.tree.clone(), head, branch, index, other, apart };
         let mut line = serde_json::to_vec(&Point { iteration, moment }).map_err(|error| failed(error.into()))?;
         // A line that was cut off by a power cut must not take the next one with it.
         line.insert(0, b'\n');

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{FailureClass, Usage};
+use crate::event::{FailureClass, Quota, Usage};
 
 /// The summary of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct Receipt {
     /// How full its context was at the end, when the agent says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Filled>,
+    /// How full the usage windows of the subscription were, when the agent says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quota: Vec<Quota>,
     /// Processes the agent left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,

@@ -1,20 +1,26 @@
 //! Before an iteration: which agent works on it, in which session, with which hat and which prompt.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::configured::{self, CommandEnd};
 use super::coordinator::Looping;
 use super::hats::{Hat, WornHat};
 use super::iteration::{Iteration, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
-use super::{CONTROL, LeftBehind, Plan, Recorder, Screen};
+use super::{CONTROL, Interrupts, LeftBehind, Plan, Recorder, Screen, template};
 use crate::agent::{Contract, Session, Turn, Way};
 use crate::error::UserError;
+use crate::git;
 use crate::journal::Fact;
 use crate::process::{Clocks, Link, Stdin};
 use crate::transcript::{Context, PLAIN, Selected};
+
+/// How long a command may take whose output is part of the prompt.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What reads a program that draws for a person.
 static DRAWN: Selected = Selected::Dialect(&PLAIN);
@@ -27,10 +33,18 @@ pub(super) struct Assignment {
 }
 
 impl<'p> Looping<'p> {
-    /// Reads the prompt again. While an editor is saving it, the last version is used.
-    pub(super) fn read_prompt(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+    /// Reads the prompt again, and fills in its variables. While an editor is saving it, the last version is used.
+    pub(super) async fn read_prompt(
+        &mut self,
+        recorder: &mut Recorder,
+        interrupts: &mut Interrupts,
+    ) -> Result<(), UserError> {
         match self.plan.prompt.read() {
-            Ok(words) => self.words = words,
+            Ok(words) => {
+                let more = self.asked_variables(&words, recorder, interrupts).await?;
+                let iteration = self.memory.state.iterations + 1;
+                self.words = self.plan.filled(&words, iteration, self.memory.last.as_deref(), &more);
+            }
             Err(error) if self.words.is_empty() => return Err(error),
             Err(error) => {
                 let message = format!("{}; using the last version of the prompt", error.message);
@@ -38,6 +52,42 @@ impl<'p> Looping<'p> {
             }
         }
         Ok(())
+    }
+
+    /// The variables that something has to be asked for: the branch, and the user's commands.
+    async fn asked_variables(
+        &self,
+        words: &str,
+        recorder: &mut Recorder,
+        interrupts: &mut Interrupts,
+    ) -> Result<Vec<(String, String)>, UserError> {
+        let plan = self.plan;
+        let mut values = Vec::new();
+        if template::mentions(words, "branch") {
+            let branch = match git::Repository::around(&plan.workspace) {
+                Some(repository) => repository.head().await.branch,
+                None => None,
+            };
+            values.push(("branch".to_owned(), branch.unwrap_or_else(|| "no branch".to_owned())));
+        }
+        for name in template::commands(words) {
+            let Some((_, line)) = plan.commands.iter().find(|(known, _)| known == name) else { continue };
+            let argv = ["sh", "-c", line].map(str::to_owned);
+            let environment = self.run_environment();
+            let end = configured::run(&argv, None, COMMAND_TIMEOUT, &plan.workspace, &environment, interrupts).await;
+            let mut text = match end {
+                CommandEnd::Ran { code: 0, stdout, .. } => stdout,
+                CommandEnd::Ran { code, stdout, stderr } => format!("{stdout}{stderr}(exit code {code})"),
+                CommandEnd::Broken(why) => {
+                    recorder.fact(Fact::Notice { message: format!("`commands.{name}` failed: {why}") })?;
+                    format!("({why})")
+                }
+                CommandEnd::Interrupted => break,
+            };
+            recorder.redactor().clean(&mut text);
+            values.push((format!("commands.{name}"), text.trim_end().to_owned()));
+        }
+        Ok(values)
     }
 
     /// Chooses the worker, its session and its hat.
@@ -49,7 +99,9 @@ impl<'p> Looping<'p> {
             let board = &mut self.memory.board;
             board.wear(&plan.hats).or_else(|| board.again(&plan.hats))
         };
-        let wanted = worn.as_ref().map_or(0, |worn| plan.wearer(&worn.hat));
+        let turn = self.memory.state.iterations as usize % plan.rotation.len().max(1);
+        let in_turn = plan.rotation.get(turn).copied().unwrap_or(0);
+        let wanted = worn.as_ref().map_or(in_turn, |worn| plan.wearer(&worn.hat));
         let worker = self.memory.cooldown.first(plan.order(wanted), Timestamp::now()).unwrap_or(wanted);
         let agent = &plan.workers[worker].agent;
         let (session, reason) = self.memory.sessions.next(plan.session, agent, Timestamp::now());
@@ -59,17 +111,20 @@ impl<'p> Looping<'p> {
         Ok(Assignment { worker, session, worn })
     }
 
-    /// Variables for the agent and for what the user runs about it.
-    pub(super) fn environment(&self, assignment: &Assignment) -> Vec<(OsString, OsString)> {
-        let variable =
-            |name: &str, value: &dyn AsRef<std::ffi::OsStr>| (OsString::from(name), value.as_ref().to_owned());
-        let mut variables = vec![
+    /// Variables for whatever the run starts.
+    pub(super) fn run_environment(&self) -> Vec<(OsString, OsString)> {
+        vec![
             variable("RALPH_RUN_ID", &self.directory.id),
             variable("RALPH_ITERATION", &(self.memory.state.iterations + 1).to_string()),
-            variable("RALPH_AGENT", &self.plan.workers[assignment.worker].agent.id()),
             variable("RALPH_WORKSPACE", &self.plan.workspace),
-            variable(CONTROL, &self.inbox.path()),
-        ];
+        ]
+    }
+
+    /// Variables for the agent and for what the user runs about it.
+    pub(super) fn environment(&self, assignment: &Assignment) -> Vec<(OsString, OsString)> {
+        let mut variables = self.run_environment();
+        variables.push(variable("RALPH_AGENT", &self.plan.workers[assignment.worker].agent.id()));
+        variables.push(variable(CONTROL, &self.inbox.path()));
         variables.extend(assignment.worn.as_ref().map(|worn| variable("RALPH_HAT", &worn.hat.id)));
         variables
     }
@@ -143,6 +198,10 @@ impl<'p> Looping<'p> {
             room: plan.room,
         })
     }
+}
+
+fn variable(name: &str, value: &dyn AsRef<std::ffi::OsStr>) -> (OsString, OsString) {
+    (OsString::from(name), value.as_ref().to_owned())
 }
 
 impl Plan {

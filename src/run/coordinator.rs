@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::assignment::Assignment;
 use super::decide::{self, Report, Verdict, decide};
 use super::hats::Board;
+use super::hooks::{HookEnd, HookMoment};
 use super::iteration::{Halt, Inputs, record_order};
 use super::iteration_result::IterationResult;
 use super::plan::Worker;
@@ -65,6 +66,7 @@ pub(crate) async fn run(
         snapshots,
         question: None,
         plugins: Plugins::new(plan.load_plugin.clone()),
+        stopped_by_hook: None,
     };
     looping.open(recorder)?;
     for order in &plan.orders {
@@ -86,7 +88,7 @@ pub(crate) async fn run(
     };
     let changed = looping.keep_whole_diff(recorder).await;
     recorder.hurry_notifications(looping.time_left());
-    let closed = looping.close(recorder, outcome, &reason, code, changed);
+    let closed = looping.close(recorder, &mut interrupts, (outcome, &reason), code, changed).await;
     looping.plugins.close(outcome, &reason).await;
     match error {
         Some(error) => Err(error),
@@ -122,12 +124,19 @@ pub(super) struct Looping<'p> {
     pub(super) question: Option<String>,
     /// The drivers and scripts that were loaded.
     pub(super) plugins: Plugins,
+    /// A hook wants the run to end after this iteration.
+    pub(super) stopped_by_hook: Option<(Outcome, String)>,
 }
 
 impl Looping<'_> {
     fn open(&self, recorder: &mut Recorder) -> Result<(), UserError> {
+        recorder.fact(self.run_start())?;
+        self.plan.notices.iter().try_for_each(|message| recorder.fact(Fact::Notice { message: message.clone() }))
+    }
+
+    fn run_start(&self) -> Fact {
         let Worker { agent, transcript, .. } = self.plan.chosen();
-        recorder.fact(Fact::RunStart {
+        Fact::RunStart {
             version: VERSION,
             ralph: env!("CARGO_PKG_VERSION").to_owned(),
             run: self.directory.id.clone(),
@@ -140,20 +149,20 @@ impl Looping<'_> {
             max_iterations: self.plan.policy.max_iterations,
             max_seconds: self.plan.policy.max_time.map(|most| most.as_secs()),
             max_cost_usd: self.plan.policy.max_cost_usd,
-        })?;
-        self.plan.notices.iter().try_for_each(|message| recorder.fact(Fact::Notice { message: message.clone() }))
+        }
     }
 
-    fn close(
-        &self,
+    /// Runs the last hook and records the end.
+    async fn close(
+        &mut self,
         recorder: &mut Recorder,
-        outcome: Outcome,
-        reason: &str,
+        interrupts: &mut Interrupts,
+        (outcome, reason): (Outcome, &str),
         code: u8,
         changed: Changed,
     ) -> Result<(), UserError> {
         let spent = self.memory.state.spent;
-        recorder.fact(Fact::RunEnd {
+        let end = Fact::RunEnd {
             outcome,
             reason: reason.to_owned(),
             exit_code: code,
@@ -164,12 +173,24 @@ impl Looping<'_> {
             unpriced: spent.unpriced,
             question: self.question.clone(),
             changed: Some(changed),
-        })?;
+        };
+        let told = serde_json::to_value(&end).unwrap_or_default();
+        // The outcome is decided; a hook cannot change it any more.
+        if let HookEnd::RunOver((_, message)) = self.hook(HookMoment::AfterRun, told, recorder, interrupts).await? {
+            recorder.fact(Fact::Notice { message })?;
+        }
+        recorder.fact(end)?;
         recorder.sync()
     }
 
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
+        let told = serde_json::to_value(self.run_start()).unwrap_or_default();
+        if let HookEnd::RunOver((outcome, reason)) =
+            self.hook(HookMoment::BeforeRun, told, recorder, interrupts).await?
+        {
+            return self.settle(outcome, reason, recorder).map_err(Halt::Error);
+        }
         self.begin_watching(recorder).await?;
         if self.memory.board == Board::default() && !self.plan.hats.hats.is_empty() {
             let event = Topic { topic: self.plan.hats.start().to_owned(), payload: String::new() };
@@ -180,7 +201,14 @@ impl Looping<'_> {
                 return self.settle(outcome, reason, recorder).map_err(Halt::Error);
             }
             self.inbox.ensure();
-            self.read_prompt(recorder)?;
+            match self.before_iteration(recorder, interrupts).await? {
+                HookEnd::Continue => {}
+                HookEnd::Skip => continue,
+                HookEnd::RunOver((outcome, reason)) => {
+                    return self.settle(outcome, reason, recorder).map_err(Halt::Error);
+                }
+            }
+            self.read_prompt(recorder, interrupts).await?;
             // What the prompt said must not be lost with an iteration that does not count.
             let before = (self.memory.board.clone(), self.memory.orders.words.clone(), self.memory.remarks.clone());
             let assignment = self.assignment(recorder)?;
@@ -212,7 +240,16 @@ impl Looping<'_> {
             report.complete(&mut receipt);
             self.memory.changed.commits += u32::try_from(receipt.commits.len()).unwrap_or(u32::MAX);
             self.memory.changed.rejected += u32::from(receipt.outcome == IterationOutcome::Rejected);
-            recorder.fact(Fact::IterationEnd { receipt: Box::new(receipt) })?;
+            let rejected = receipt.outcome == IterationOutcome::Rejected;
+            self.remember_quota(&receipt.quota, agent.id(), recorder)?;
+            let end = Fact::IterationEnd { receipt: Box::new(receipt) };
+            let told = serde_json::to_value(&end).unwrap_or_default();
+            recorder.fact(end)?;
+            if rejected
+                && let HookEnd::RunOver(over) = self.hook(HookMoment::OnRejected, told, recorder, interrupts).await?
+            {
+                self.stopped_by_hook.get_or_insert(over);
+            }
             let (state, verdict) = decide(&self.policy(), self.memory.state, &report, self.elapsed());
             if state.iterations == self.memory.state.iterations || report.interrupted {
                 let (board, words, remarks) = before;
@@ -222,6 +259,9 @@ impl Looping<'_> {
             }
             self.memory.state = state;
             self.memory.last = Some(report.ended.clone());
+            if let Some((outcome, reason)) = self.stopped_by_hook.take() {
+                return self.settle(outcome, reason, recorder).map_err(Halt::Error);
+            }
             if let Some(error) = broken_check {
                 self.settle(Outcome::Failed, error.message.clone(), recorder)?;
                 return Err(Halt::Error(error));
@@ -299,6 +339,10 @@ impl Looping<'_> {
                 let memory = self.remembered();
                 recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory })?;
                 recorder.sync()?;
+                let after = match self.before_wait(after, recorder, interrupts).await? {
+                    Ok(after) => after,
+                    Err((outcome, reason)) => return self.settle(outcome, reason, recorder).map(Some),
+                };
                 let began = Moment::now();
                 let end = self.wait(after, interrupts, recorder).await?;
                 if class == Some(FailureClass::RateLimit) {
@@ -320,7 +364,7 @@ impl Looping<'_> {
         self.before + self.started.elapsed().saturating_sub(self.suspended)
     }
 
-    fn time_left(&self) -> Option<Duration> {
+    pub(super) fn time_left(&self) -> Option<Duration> {
         Some(self.policy().max_time?.saturating_sub(self.elapsed()))
     }
 
@@ -383,6 +427,9 @@ impl Looping<'_> {
                 }
             }
         }
+        if let Some(end) = self.wait_for_quota(recorder, interrupts).await? {
+            return Ok(Some(end));
+        }
         self.take_orders(recorder)?;
         if self.memory.orders.stop {
             self.memory.orders.stop = false;
@@ -416,6 +463,6 @@ fn jittered(wait: Duration) -> Duration {
     wait + wait * u32::try_from(chance).unwrap_or(0) / 1000
 }
 
-fn milliseconds(duration: Duration) -> u64 {
+pub(super) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,6 +9,7 @@ use super::assignment::Assignment;
 use super::budget::Spent;
 use super::coordinator::Looping;
 use super::decide::{Failure, Progress, Report, Verification};
+use super::hooks::HookEnd;
 use super::iteration::Inputs;
 use super::iteration_result::IterationResult;
 use super::{Interrupts, Recorder, Worker, sessions, verify};
@@ -69,6 +70,13 @@ impl Looping<'_> {
         self.snapshots.keep(number).await;
         self.tell_what_is_not_watched(recorder)?;
         result.report.veto = self.veto().await;
+        match self.after_iteration(&result.receipt, recorder, interrupts).await? {
+            HookEnd::Continue => {}
+            HookEnd::Skip if plan.verify.is_empty() => {}
+            // What was not checked is not accepted.
+            HookEnd::Skip => result.report.veto = Some("`hooks.after_iteration` skipped the checks".to_owned()),
+            HookEnd::RunOver(end) => self.stopped_by_hook = Some(end),
+        }
         if result.report.is_claim() && result.report.veto.is_none() && !plan.verify.is_empty() {
             let mut verified = if result.report.interrupted {
                 verify::Verified { interrupted: true, ..verify::Verified::default() }

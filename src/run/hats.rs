@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Permissions;
 use crate::event::Topic;
 use crate::signals::topics::fits;
 
@@ -44,6 +45,9 @@ pub struct Wearer {
     pub args: Vec<String>,
     pub model: Option<String>,
     pub effort: Option<String>,
+    /// The only tools it may use.
+    pub tools: Vec<String>,
+    pub permissions: Option<Permissions>,
 }
 
 impl Wearer {

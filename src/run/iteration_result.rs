@@ -90,6 +90,7 @@ pub(super) fn result_of(
         unparsed: tally.unparsed,
         session: tally.session,
         context: tally.context,
+        quota: tally.quota,
         left_running: false,
         denied: tally.denied.clone(),
         left_behind: ended.left_behind.iter().map(ToString::to_string).collect(),

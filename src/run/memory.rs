@@ -11,7 +11,7 @@ use super::hats::Board;
 use super::paths::Forbidden;
 use super::sessions::Sessions;
 use crate::control::Orders;
-use crate::event::Usage;
+use crate::event::{Quota, Usage};
 use crate::journal::Changed;
 
 /// How many earlier states of the working directory are remembered.
@@ -61,6 +61,12 @@ pub(crate) struct Memory {
     /// That costs are estimated was said.
     #[serde(default)]
     pub noticed_estimate: bool,
+    /// How full the usage windows of the subscription are.
+    #[serde(default)]
+    pub quota: Vec<Quota>,
+    /// That the agent does not report its quota was said.
+    #[serde(default)]
+    pub noticed_no_quota: bool,
     /// Commits and rejected claims so far.
     #[serde(default)]
     pub changed: Changed,

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::template;
 use crate::error::{UserError, io_reason};
 use crate::user_file;
 
@@ -13,9 +14,6 @@ const SHIPPED: [(&str, &str); 4] = [
     ("understand", include_str!("../../prompts/understand.md")),
     ("review", include_str!("../../prompts/review.md")),
 ];
-
-/// The variables a prompt may name. The environment is never read.
-pub(crate) const VARIABLES: [&str; 5] = ["goal", "marker", "workspace", "agent", "date"];
 
 /// A prompt with settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,33 +70,14 @@ impl Mode {
         }
     }
 
-    /// Unknown variables in the prompt; they stay as they are.
-    pub(crate) fn unknown(&self) -> Vec<String> {
-        let names = pieces(&self.template).filter_map(|piece| match piece {
-            Piece::Variable(name) if !VARIABLES.contains(&name) => Some(name.to_owned()),
-            _ => None,
-        });
-        names.collect()
-    }
-
     /// True when the prompt has a place for the goal.
     pub(crate) fn asks_for_goal(&self) -> bool {
-        pieces(&self.template).any(|piece| matches!(piece, Piece::Variable("goal")))
+        template::mentions(&self.template, "goal")
     }
 
     /// The prompt with its variables filled in.
     pub(crate) fn fill(&self, values: &[(&str, &str)]) -> String {
-        let mut text = String::with_capacity(self.template.len());
-        for piece in pieces(&self.template) {
-            match piece {
-                Piece::Text(plain) => text.push_str(plain),
-                Piece::Variable(name) => {
-                    let value = values.iter().find(|(known, _)| *known == name);
-                    text.push_str(&value.map_or_else(|| format!("{{{{{name}}}}}"), |(_, value)| (*value).to_owned()));
-                }
-            }
-        }
-        text
+        template::fill(&self.template, values)
     }
 }
 
@@ -109,37 +88,6 @@ fn split(text: &str) -> (&str, &str) {
         Some((settings, template)) => (settings, template),
         None => ("", text),
     }
-}
-
-enum Piece<'a> {
-    Text(&'a str),
-    Variable(&'a str),
-}
-
-/// Text and `{{name}}` in turn.
-fn pieces(mut rest: &str) -> impl Iterator<Item = Piece<'_>> {
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-        let mut from = 0;
-        while let Some(open) = rest[from..].find("{{").map(|at| from + at) {
-            if let Some(name) = rest[open + 2..].find("}}").map(|length| &rest[open + 2..open + 2 + length])
-                && is_name(name)
-            {
-                if open == 0 {
-                    rest = &rest[name.len() + 4..];
-                    return Some(Piece::Variable(name));
-                }
-                let (text, after) = rest.split_at(open);
-                rest = after;
-                return Some(Piece::Text(text));
-            }
-            from = open + 2;
-        }
-        Some(Piece::Text(std::mem::take(&mut rest)))
-    })
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Everything a run is made of. The commands put it together; the loop only reads it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::budget::Prices;
 use super::decide::Policy;
 use super::hats::Hats;
+use super::hooks::Hooks;
 use super::notify::Notify;
 use super::plugins::Loader;
 use super::prompt::{LoopContext, Source, compose};
+use super::quota::QuotaLimits;
 use super::sessions;
+use super::template;
 use super::verify::Check;
 use crate::agent::{Agent, Mode, Way};
 use crate::control::Order;
@@ -17,6 +20,7 @@ use crate::error::UserError;
 use crate::process::{Clocks, Size};
 use crate::signals::promise::Rule;
 use crate::transcript::Selected;
+use crate::user_file;
 
 /// Everything a run is made of.
 pub(crate) struct Plan {
@@ -44,6 +48,14 @@ pub(crate) struct Plan {
     pub notices: Vec<String>,
     /// Rules that are part of every prompt.
     pub rules: Vec<String>,
+    /// Commands whose output a prompt can name, each with its shell line.
+    pub commands: Vec<(String, String)>,
+    /// Commands at fixed moments of the run.
+    pub hooks: Hooks,
+    /// The workers that take turns; empty when one does all the work.
+    pub rotation: Vec<usize>,
+    /// At how much of a subscription's quota the run waits or stops.
+    pub quota: QuotaLimits,
     /// Commands that must agree with a claim.
     pub verify: Vec<Check>,
     /// A task list whose open items veto a claim.
@@ -85,10 +97,19 @@ pub(crate) struct Worker {
     pub startup: Option<Duration>,
 }
 
+/// More of a plan file is not put into a prompt.
+const LONGEST_PLAN: usize = 64 * 1024;
+
+/// What the prompt is about: its first line with words.
+fn goal(words: &str) -> String {
+    let line = words.lines().find(|line| line.contains(char::is_alphanumeric)).unwrap_or_default();
+    line.trim_start_matches(['#', ' ']).trim_end().to_owned()
+}
+
 impl Plan {
     /// The user's words, and the first prompt as it would be sent.
     pub(crate) fn first_prompt(&self) -> Result<(String, String), UserError> {
-        let words = self.prompt.read()?;
+        let words = self.filled(&self.prompt.read()?, 1, None, &[]);
         let context = LoopContext {
             iteration: 1,
             of: self.policy.max_iterations,
@@ -98,6 +119,35 @@ impl Plan {
         };
         let prompt = compose(&words, &context);
         Ok((words, prompt))
+    }
+
+    /// The user's words with their variables, as far as they are known.
+    pub(super) fn filled(&self, words: &str, iteration: u32, last: Option<&str>, more: &[(String, String)]) -> String {
+        let (iteration, most) = (iteration.to_string(), self.policy.max_iterations.to_string());
+        let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
+        let goal = goal(words);
+        let plan = if template::mentions(words, "plan") { self.plan_text() } else { String::new() };
+        let workspace = self.workspace.display().to_string();
+        let mut values = vec![
+            ("iteration", iteration.as_str()),
+            ("max_iterations", &most),
+            ("date", &date),
+            ("goal", &goal),
+            ("plan", &plan),
+            ("last_result", last.unwrap_or("none yet")),
+            ("marker", self.rule.told()),
+            ("workspace", &workspace),
+            ("agent", self.chosen().agent.id()),
+        ];
+        values.extend(more.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        template::fill(words, &values)
+    }
+
+    /// The plan file, where there is one.
+    fn plan_text(&self) -> String {
+        let path = self.workspace.join(self.plan_file.as_deref().unwrap_or(Path::new("PLAN.md")));
+        let text = user_file::read_text(&path, user_file::MOST_BYTES).unwrap_or_default();
+        text[..text.floor_char_boundary(LONGEST_PLAN)].to_owned()
     }
 
     /// The one that was chosen.

@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use crate::event::{Event, FailureClass, Known, Status, Stream, Tag, Usage, denied};
+use super::quota;
+use crate::event::{Event, FailureClass, Known, Quota, Status, Stream, Tag, Usage, denied};
 use crate::journal::receipt::Filled;
 use crate::process::{Exit, Line, Lines, Part, Size};
 use crate::redact::{Clean, Redactor};
@@ -64,6 +65,8 @@ pub(crate) struct Tally {
     pub session: Option<String>,
     /// How full its context is.
     pub context: Option<Filled>,
+    /// How full the usage windows of the subscription are.
+    pub quota: Vec<Quota>,
     /// The terminal event, once it came from the stream itself.
     pub turn_end: Option<(Option<bool>, Option<String>)>,
     /// The last error event.
@@ -262,6 +265,7 @@ impl Tally {
             Event::Meta { meta } => match meta.known() {
                 Some(Known::Session { id }) => self.session = Some(id),
                 Some(Known::Context { tokens, window }) => self.context = Some(Filled { tokens, window }),
+                Some(Known::Quota(newest)) => quota::remember(&mut self.quota, newest),
                 Some(Known::ParseError { .. }) => self.unparsed = self.unparsed.saturating_add(1),
                 Some(Known::Unparsed { count, .. }) => {
                     let count = u32::try_from(count.unwrap_or(1)).unwrap_or(u32::MAX);

@@ -5,12 +5,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::coordinator::{Looping, stopped_by_order};
+use super::coordinator::{Looping, milliseconds, stopped_by_order};
 use super::iteration::record_order;
 use super::plan::Keys;
-use super::{Came, Interrupt, Interrupts, Recorder};
+use super::{Came, Interrupt, Interrupts, Recorder, quota};
 use crate::control::Order;
 use crate::error::UserError;
+use crate::event::Quota;
 use crate::journal::{Fact, Outcome};
 use crate::process;
 use crate::terminal::SingleKeys;
@@ -74,6 +75,50 @@ impl Looping<'_> {
                 }
                 () = tokio::time::sleep(left.min(LOOK_AT_CLOCK)) => {}
             }
+        }
+    }
+
+    /// Keeps what the agent says of its quota. Where limits are set and it says nothing, that is said once.
+    pub(super) fn remember_quota(
+        &mut self,
+        quotas: &[Quota],
+        agent: &str,
+        recorder: &mut Recorder,
+    ) -> Result<(), UserError> {
+        quotas.iter().for_each(|newest| quota::remember(&mut self.memory.quota, newest.clone()));
+        if self.plan.quota.is_set() && self.memory.quota.is_empty() && !self.memory.noticed_no_quota {
+            self.memory.noticed_no_quota = true;
+            let message = format!("`{agent}` has not reported its quota yet; `limits.quota` works only where it does");
+            recorder.fact(Fact::Notice { message })?;
+        }
+        Ok(())
+    }
+
+    /// Waits while too much of a quota is used; gives the end of the run when that would take too long.
+    pub(super) async fn wait_for_quota(
+        &mut self,
+        recorder: &mut Recorder,
+        interrupts: &mut Interrupts,
+    ) -> Result<Option<(Outcome, String)>, UserError> {
+        let Some((reason, wait)) = self.plan.quota.reached(&self.memory.quota, Timestamp::now()) else {
+            return Ok(None);
+        };
+        let policy = self.policy();
+        let left = policy.max_wait.saturating_sub(self.memory.state.waited);
+        let fits = |wait: &Duration| *wait <= left && policy.max_time.is_none_or(|most| self.elapsed() + *wait < most);
+        let Some(wait) = wait.filter(fits) else { return Ok(Some((Outcome::RateLimited, reason))) };
+        let (verdict, wait_ms) = ("wait".to_owned(), Some(milliseconds(wait)));
+        recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory: None })?;
+        let wait = match self.before_wait(wait, recorder, interrupts).await? {
+            Ok(wait) => wait,
+            Err(end) => return Ok(Some(end)),
+        };
+        let end = self.wait(wait, interrupts, recorder).await?;
+        self.memory.state.waited += wait;
+        self.memory.quota.clear();
+        match end {
+            WaitEnd::RunOver(end) => Ok(Some(end)),
+            WaitEnd::Elapsed | WaitEnd::Retry => Ok(None),
         }
     }
 

@@ -257,6 +257,7 @@ pub(crate) fn unknown(kind: &str) -> String {
 pub(crate) fn meta(known: Known) -> Option<(String, Ink)> {
     let after = |text: Option<String>| text.map_or_else(String::new, |text| format!(": {text}"));
     Some(match known {
+        Known::Quota(quota) => (format!("{} % of the {} quota is used", quota.used, quota.window), Ink::Dim),
         Known::Todo { .. } | Known::TurnEnd { .. } | Known::Context { .. } => return None,
         Known::Files { changes } => {
             let names = changes.iter().map(|file| match &file.change {

@@ -3,7 +3,7 @@
 use super::result::without_context_suffix;
 use super::wire::{Limited, System};
 use super::{Claude, session};
-use crate::event::{Event, FailureClass, Known, Tag};
+use crate::event::{Event, FailureClass, Known, Quota, Tag};
 use crate::transcript::failure::{self, Failure};
 use crate::transcript::reset::{self, Reset};
 use crate::transcript::shape::Text;
@@ -88,6 +88,17 @@ impl Claude {
     pub(crate) fn limited(json: &str, turn: &mut Turn) -> Result<(), serde_json::Error> {
         let info = serde_json::from_str::<Limited>(json)?.rate_limit_info;
         let kind = info.rate_limit_type.0.unwrap_or_else(|| "usage".to_owned());
+        if let Some(part) = info.utilization.0.filter(|part| (0.0..=10.0).contains(part)) {
+            let window = match kind.as_str() {
+                "five_hour" => "5h".to_owned(),
+                "seven_day" => "week".to_owned(),
+                other => other.to_owned(),
+            };
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1000")]
+            let used = (part * 100.0).round() as u32;
+            let resets_at = info.resets_at.0.and_then(reset::from_epoch).map(|at| at.to_string());
+            turn.meta(Known::Quota(Quota { window, used, resets_at }));
+        }
         let paid = info.is_using_overage.0 == Some(true)
             || info.overage_status.0.is_some_and(|word| word.starts_with("allowed"));
         match info.status.as_deref() {

@@ -1,0 +1,162 @@
+//! What a user puts around the agent: variables and commands in the prompt, hooks, agents that take turns, quotas.
+
+#[path = "support/commands.rs"]
+mod commands;
+mod support;
+
+use serde_json::Value;
+use support::Test;
+
+/// An agent that keeps its prompts, changes something each time, and is done in the third call.
+const THIRD: &str =
+    "sh -c 'n=$(ls prompt.* 2>/dev/null | wc -l); cat > prompt.$n; [ $n = 2 ] && echo LOOP_COMPLETE || echo Working.'";
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn variables_and_commands_are_filled_before_each_iteration() {
+    let prompt = "# Fix it\n{{iteration}}/{{max_iterations}} on {{branch}}: {{goal}}\nLast: {{last_result}}\n{{plan}}\n\
+                  Log: {{commands.log}}\nUnknown: {{other}} {{commands.none}}\n";
+    let config = "commands:\n  log: echo seen $RALPH_ITERATION; echo also\n  unused: touch ran\nevent_loop: {max_iterations: 5}\n";
+    let test = Test::new().file("ralph.yml", config).file("PLAN.md", "- [ ] one\n").repository();
+    support::git(&test.workspace(), &["branch", "-M", "trunk"]);
+    let ran = test.prompt(prompt).command(THIRD).run().complete().after_iterations(3);
+    let first = ran.left("prompt.0");
+    assert!(
+        first.starts_with("# Fix it\n1/5 on trunk: Fix it\nLast: none yet\n- [ ] one\n\nLog: seen 1\nalso\n"),
+        "{first}"
+    );
+    assert!(first.contains("Unknown: {{other}} {{commands.none}}\n"), "{first}");
+    let last = ran.left("prompt.2");
+    assert!(last.contains("3/5 on trunk") && last.contains("Last: exit code 0\n") && last.contains("seen 3"), "{last}");
+    let notices = ran.notices();
+    assert!(
+        notices.contains("`commands.log` for the prompt: `echo seen $RALPH_ITERATION; echo also` (from"),
+        "{notices}"
+    );
+    assert_eq!(notices.matches("`{{other}}` in").count(), 1, "{notices}");
+    assert!(!ran.test.workspace().join("ran").exists(), "a command that the prompt does not name is not run");
+}
+
+#[test]
+fn a_command_that_fails_says_so_in_the_prompt() {
+    let test = Test::new().file("ralph.yml", "commands: {log: 'echo no >&2; exit 3'}\n").prompt("{{commands.log}}");
+    let ran = test.command(THIRD).run().complete();
+    assert!(ran.left("prompt.0").starts_with("no\n(exit code 3)\n"), "{}", ran.left("prompt.0"));
+}
+
+#[test]
+fn hooks_get_what_happened_and_run_at_their_moments() {
+    let hook = |name: &str| format!("cat >> {name}.log; echo {name} >> order");
+    let keys = ["before_run", "before_iteration", "after_iteration", "after_run", "on_rejected"];
+    let hooks: String = keys.iter().map(|key| format!("  {key}: '{}'\n", hook(key))).collect();
+    let config = format!("verify: [test -e prompt.2]\nhooks:\n{hooks}");
+    let agent = "sh -c 'n=$(ls prompt.* 2>/dev/null | wc -l); cat > prompt.$n; echo LOOP_COMPLETE'";
+    let ran =
+        Test::new().file("ralph.yml", config).prompt("Do it.").command(agent).run().complete().after_iterations(3);
+    let iteration = "before_iteration\nafter_iteration\n";
+    let rejected = format!("{iteration}on_rejected\n");
+    assert_eq!(ran.left("order"), format!("before_run\n{rejected}{rejected}{iteration}after_run\n"));
+    assert_eq!(lines(&ran.left("before_run.log"))[0]["kind"], "run_start");
+    assert_eq!(lines(&ran.left("before_iteration.log"))[2]["iteration"], 3);
+    assert_eq!(lines(&ran.left("on_rejected.log"))[0]["outcome"], "rejected");
+    assert_eq!(lines(&ran.left("after_run.log"))[0]["outcome"], "complete");
+    assert!(ran.notices().contains("`hooks.before_run`: `cat >> before_run.log"), "{}", ran.notices());
+}
+
+#[test]
+fn exit_code_10_skips_what_follows() {
+    let skip = "hooks: {before_iteration: 'test $RALPH_ITERATION != 1 || exit 10'}\n";
+    let ran = Test::new().file("ralph.yml", skip).prompt("x").command("echo LOOP_COMPLETE").run().complete();
+    let ran = ran.shows("iteration 1 skipped by `hooks.before_iteration`");
+    assert_eq!(ran.facts("iteration_start")[0]["iteration"], 2);
+    let always = "hooks: {before_iteration: 'exit 10 #'}\n";
+    let ran = Test::new().file("ralph.yml", always).prompt("x").command("echo LOOP_COMPLETE").args(&["-n", "3"]).run();
+    assert_eq!(ran.exits(5).facts("iteration_start").len(), 0, "skipped iterations count");
+    let unchecked = "verify: [touch checked]\nhooks: {after_iteration: 'exit 10 #'}\n";
+    let ran =
+        Test::new().file("ralph.yml", unchecked).prompt("x").command("echo LOOP_COMPLETE").args(&["-n", "1"]).run();
+    let ran = ran.exits(5).shows("`hooks.after_iteration` skipped the checks");
+    assert!(!ran.test.workspace().join("checked").exists());
+}
+
+#[test]
+fn a_failed_hook_warns_or_stops() {
+    let config = |on_error: &str| format!("hooks: {{before_run: 'echo broken >&2; exit 3', on_error: {on_error}}}\n");
+    let ran = Test::new().file("ralph.yml", config("warn")).prompt("x").command("echo LOOP_COMPLETE").run().complete();
+    let ran = ran.shows("`hooks.before_run` failed: exit code 3: broken");
+    drop(ran);
+    let ran = Test::new().file("ralph.yml", config("stop")).prompt("x").command("echo LOOP_COMPLETE").run().exits(1);
+    assert_eq!(ran.facts("iteration_start").len(), 0);
+    let slow = "hooks: {after_run: sleep 60, timeout: 1}\n";
+    let ran = Test::new().file("ralph.yml", slow).prompt("x").command("echo LOOP_COMPLETE").run().complete();
+    ran.shows("`hooks.after_run` failed: timeout after 1 s");
+}
+
+#[test]
+fn a_hook_skips_the_wait_for_a_rate_limit() {
+    let limited = r#"{"type":"result","subtype":"error","is_error":true,"api_error_status":429,"result":"API Error: 429 rate limit"}"#;
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"LOOP_COMPLETE"}"#;
+    let say = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"LOOP_COMPLETE"}]}}"#;
+    let agent = format!(
+        "cat >/dev/null; if [ -e limited ]; then echo '{say}'; echo '{done}'; else touch limited; echo '{limited}'; exit 1; fi\n"
+    );
+    let test = Test::new().file("ralph.yml", "hooks: {on_wait: 'cat > wait.log; exit 10'}\n").file("agent.sh", agent);
+    let ran = test.prompt("x").command("sh agent.sh").args(&["--transcript", "claude"]).run().complete();
+    assert_eq!(lines(&ran.left("wait.log"))[0]["kind"], "wait");
+}
+
+#[test]
+fn agents_take_turns() {
+    let test = Test::new().file("ralph.yml", "rotate: [codex, gemini]\n").prompt("x");
+    let codex = r#"echo $CALLS > c-$CALLS; echo '{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Built."}}'; echo '{"type":"turn.completed"}'"#;
+    let gemini = r#"echo $CALLS > g-$CALLS; echo '{"type":"message","role":"assistant","content":"Planned."}'; echo '{"type":"result","status":"success"}'"#;
+    let ran = test.stands_for("codex", codex).stands_for("gemini", gemini).args(&["-n", "4"]).run().exits(5);
+    let agents: Vec<Value> = ran.facts("iteration_start").iter().map(|start| start["agent"].clone()).collect();
+    assert_eq!(agents, ["codex", "gemini", "codex", "gemini"]);
+}
+
+#[test]
+fn a_run_stops_at_a_part_of_the_quota() {
+    let event = |used: &str, kind: &str, at: &str| {
+        format!(
+            r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"allowed","rateLimitType":"{kind}","utilization":{used}{at}}}}}"#
+        )
+    };
+    let say = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Working."}]}}"#;
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"Working."}"#;
+    let run = |event: &str, config: &str| {
+        let agent = format!("cat >/dev/null; date +%N > moved; echo '{event}'; echo '{say}'; echo '{done}'\n");
+        let test = Test::new().file("ralph.yml", config).file("agent.sh", agent).prompt("x");
+        test.command("sh agent.sh").args(&["--transcript", "claude", "-n", "2"]).run()
+    };
+    let limit = "limits: {quota: {5h: 80%, week: 90}}\n";
+    let ran = run(&event("0.83", "five_hour", r#","resetsAt":4102444800"#), limit).exits(7);
+    let ran = ran.shows("83 % of the 5h quota is used (limit 80 %)");
+    let receipt = &ran.facts("iteration_end")[0];
+    assert_eq!((&receipt["quota"][0]["window"], &receipt["quota"][0]["used"]), (&"5h".into(), &83.into()));
+    drop(ran);
+    run(&event("0.83", "seven_day", ""), limit).exits(5);
+    run(&event("0.95", "seven_day", ""), limit).exits(7);
+    let ran = run(r#"{"type":"system","subtype":"other"}"#, limit).exits(5);
+    assert_eq!(ran.notices().matches("has not reported its quota").count(), 1, "{}", ran.notices());
+    let wrong = Test::new().file("ralph.yml", "limits: {quota: {5h: 120%}}\n").prompt("x").run().exits(2);
+    wrong.complains("must be from `1%` to `100%`");
+}
+
+#[test]
+fn a_hat_has_permissions_of_its_own() {
+    let args = |line: &str| {
+        let config = format!("hats:\n  builder:\n    triggers: [task.start]\n    agent: codex\n{line}");
+        let test = Test::new().file("ralph.yml", config).prompt("x");
+        let test = test.stands_for("codex", "echo '{\"type\":\"turn.completed\"}'");
+        let ran = test.args(&["--agent", "demo", "-n", "1"]).run();
+        let calls = std::fs::read_dir(ran.test.bin()).unwrap().map(|entry| entry.unwrap().path());
+        calls.filter_map(|path| std::fs::read_to_string(path).ok()).collect::<String>()
+    };
+    let flag = "--dangerously-bypass-approvals-and-sandbox";
+    assert!(args("    permissions: full\n").contains(flag));
+    assert!(!args("").contains(flag));
+}
