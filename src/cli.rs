@@ -2,6 +2,7 @@
 
 mod appearance;
 pub(crate) mod history;
+pub(crate) mod phases;
 pub(crate) mod place;
 mod plumbing;
 mod serve;
@@ -197,6 +198,9 @@ pub(crate) struct Run {
     /// Print the address of `--serve` as a QR code.
     #[arg(long, requires = "serve")]
     pub qr: bool,
+
+    #[command(flatten)]
+    pub phases: phases::Phases,
 
     /// Show what would run, with which prompt and settings, and start nothing.
     #[arg(long)]

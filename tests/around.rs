@@ -160,3 +160,70 @@ fn a_hat_has_permissions_of_its_own() {
     assert!(args("    permissions: full\n").contains(flag));
     assert!(!args("").contains(flag));
 }
+
+/// An agent that plays the modes by the words of their prompts.
+const MODES: &str = r#"mkdir -p ../bin; cat > ../bin/prompt.txt
+if grep -q '^Plan only' ../bin/prompt.txt; then echo '- [ ] make it' > PLAN.md; echo plan >> ../bin/order
+elif grep -q '^Review only' ../bin/prompt.txt; then
+  echo review >> ../bin/order
+  if [ "$(grep -c review ../bin/order)" = 1 ]; then echo '- [ ] a.rs:1: wrong' > REVIEW.md; else echo 'Nothing is wrong.' > REVIEW.md; fi
+else
+  echo build >> ../bin/order; grep -q 'a review left open items' ../bin/prompt.txt && echo asked >> ../bin/order
+  sed -i 's/\[ \]/[x]/' PLAN.md
+fi
+if [ "$(tail -n 1 ../bin/order)" = "$STUCK" ]; then echo Working.; else echo '<promise>COMPLETE</promise>'; fi
+"#;
+
+/// What the agent noted outside of the workspace.
+fn kept(ran: &support::Ran, name: &str) -> String {
+    std::fs::read_to_string(ran.test.bin().join(name)).unwrap()
+}
+
+fn order(ran: &support::Ran) -> String {
+    kept(ran, "order")
+}
+
+#[test]
+fn phases_follow_each_other_and_the_review_sends_the_work_back() {
+    let test = Test::new().file("agent.sh", MODES).repository().prompt("Make it.").command("sh agent.sh");
+    let ran = test.args(&["--phases", "plan,build,review"]).run().complete().after_iterations(5);
+    assert_eq!(order(&ran), "plan\nbuild\nreview\nbuild\nasked\nreview\n");
+    let notices = ran.notices();
+    assert!(notices.contains("phase `build` (2 of 3)\n"), "{notices}");
+    assert!(notices.contains("phase `build` (2 of 3): 1 open item in `REVIEW.md`"), "{notices}");
+    assert_eq!(ran.facts("run_end").len(), 1);
+    let test = Test::new().file("agent.sh", MODES).prompt("x").command("sh agent.sh").args(&["--phases", "plan,ship"]);
+    test.run().exits(2).complains("`--phases`: unknown mode `ship`");
+}
+
+#[test]
+fn a_run_with_phases_is_resumed_in_its_phase() {
+    let test = Test::new().file("agent.sh", MODES).repository().prompt("Make it.").command("sh agent.sh");
+    let ran = test.args(&["--phases", "plan,build,review", "-n", "2"]).env("STUCK", "build").run().exits(5);
+    assert_eq!(order(&ran), "plan\nbuild\nbuild\n", "the limit is that of each phase");
+    let mut resume = ran.test.tool();
+    let output = resume.args(["resume", "-n", "9"]).env("STUCK", "").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(order(&ran), "plan\nbuild\nbuild\nbuild\nreview\nbuild\nasked\nreview\n");
+}
+
+#[test]
+fn each_phase_has_its_own_agent_and_model() {
+    let codex = "cat > ../bin/prompt.txt; echo codex $* >> ../bin/who\necho '- [ ] x' > PLAN.md\n\
+                 echo '{\"type\":\"item.completed\",\"item\":{\"id\":\"1\",\"type\":\"agent_message\",\"text\":\"<promise>COMPLETE</promise>\"}}'\n\
+                 echo '{\"type\":\"turn.completed\"}'";
+    let test = Test::new().file("agent.sh", MODES).prompt("Make it.").stands_for("codex", codex);
+    let test = test.command("sh agent.sh").args(&[
+        "--phases",
+        "plan,build",
+        "--plan-agent",
+        "codex",
+        "--plan-model",
+        "big:high",
+    ]);
+    let ran = test.run().complete().after_iterations(2);
+    let agents: Vec<Value> = ran.facts("iteration_start").iter().map(|start| start["agent"].clone()).collect();
+    assert_eq!(agents, ["codex", "custom"]);
+    let who = kept(&ran, "who");
+    assert!(who.contains("big") && who.contains("model_reasoning_effort=high"), "{who}");
+}

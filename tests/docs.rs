@@ -149,9 +149,9 @@ fn a_wrong_flag_or_value_in_a_document_is_found() {
 /// Commands that are not run: they need an agent, a terminal, a server, or a run in a certain state.
 fn needs_more(words: &[String]) -> bool {
     let has = |flag: &str| words.iter().any(|word| word == flag);
-    let only_parsed = ["tui", "resume", "answer", "retry", "emit", "as-claude"];
+    let only_parsed = ["tui", "resume", "answer", "retry", "emit", "as-claude", "serve"];
     only_parsed.contains(&words[0].as_str())
-        || ["--tui", "-i", "--fallback", "--agent-cmd", "--claude-command", "--endpoint", "--from"]
+        || ["--tui", "-i", "--fallback", "--agent-cmd", "--claude-command", "--endpoint", "--from", "--serve", "--phases", "--judge"]
             .iter()
             .any(|flag| has(flag) && !(*flag == "--from" && words[0] == "translate"))
         || (has("--agent") && !has("demo"))

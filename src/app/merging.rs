@@ -103,7 +103,7 @@ pub(crate) enum Completed {
 /// Merges the branch of a run. `None`: as the settings of the run say.
 pub(crate) fn merge_run(id: Option<&str>, how: Merge, completed: Completed) -> Result<u8, UserError> {
     let mut branched = Branched::find(id)?;
-    let (file, source) = SavedPlan::read(&branched.run, branched.here.store.workspace())?;
+    let (file, source) = SavedPlan::read(&branched.run, branched.here.store.workspace())?.checked_by();
     let settings = file.layer.settle();
     let how = if how == Merge::None { settings.merge.value } else { how };
     let details = branched.here.details(&branched.run)?;

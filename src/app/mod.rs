@@ -13,6 +13,7 @@ pub(crate) mod follow_up;
 pub(crate) mod integration;
 pub(crate) mod merging;
 pub(crate) mod notify;
+pub(crate) mod phases;
 pub(crate) mod placing;
 pub(crate) mod planning;
 pub(crate) mod project;

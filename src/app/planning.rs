@@ -198,6 +198,7 @@ pub(crate) fn plan_from(
         hats: Hats { hats: settings.hats.value.hats.clone(), starting_event: settings.starting_event.value.clone() },
         prices: prices(&settings)?,
         notify: notify(&settings),
+        phases: Vec::new(),
         calls_per_hour: settings.calls_per_hour.value,
         workspace,
     };

@@ -8,7 +8,7 @@ use crate::app::find::Here;
 use crate::app::follow_up;
 use crate::app::placing::fill_worktree;
 use crate::app::planning::{Planned, Task, plan_from};
-use crate::app::saved_plan::SavedPlan;
+use crate::app::saved_plan::{SavedPlan, SavedRun};
 use crate::app::view::{Show, needs_terminal_for_agent};
 use crate::cli::Output;
 use crate::cli::history::{Answer, Resume};
@@ -87,7 +87,7 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     if args.max_cost.is_some() {
         memory.orders.max_cost_usd = None;
     }
-    let Planned { mut plan, settings, .. } = planned(args, &run, &summary, &workspace)?;
+    let Planned { mut plan, settings, .. } = planned(args, &run, &workspace)?;
     plan.notices.extend(again);
     needs_terminal_for_agent(plan.screen, show)?;
     let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
@@ -144,7 +144,7 @@ fn restore_worktree(run: &RunDirectory, workspace: &Path) -> Result<Option<Strin
         return Err(UserError::usage(format!("`{}` is not the worktree of the run any more", worktree.display()))
             .hint("move it away, then resume again"));
     }
-    let (file, _) = SavedPlan::read(run, workspace)?;
+    let SavedRun { file, .. } = SavedPlan::read(run, workspace)?;
     let settings = file.layer.settle();
     let runtime = runtime()?;
     runtime.block_on(async {
@@ -216,12 +216,9 @@ fn check_tree(run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result
     .hint("switch back to that branch, or resume here with `--force`"))
 }
 
-/// The run as it was planned when it began, with the limits that are given now. What `auto` chose then is not chosen again.
-fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Path) -> Result<Planned, UserError> {
-    let (mut file, prompt) = SavedPlan::read(run, workspace)?;
-    if let Some(agent) = file.layer.agent.as_mut().filter(|agent| agent.value == "auto") {
-        agent.value.clone_from(&summary.agent);
-    }
+/// The run as it was planned when it began, with the limits that are given now.
+fn planned(args: &Resume, run: &RunDirectory, workspace: &Path) -> Result<Planned, UserError> {
+    let SavedRun { file, prompt, then } = SavedPlan::read(run, workspace)?;
     let limits = Layer {
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),
@@ -229,5 +226,10 @@ fn planned(args: &Resume, run: &RunDirectory, summary: &Summary, workspace: &Pat
         max_tokens: args.max_tokens.map(|count| Setting::new(Some(count), Origin::Flag("--max-tokens"))),
         ..Layer::default()
     };
-    plan_from(limits, file, workspace.to_owned(), Task::Known(prompt), Purpose::Run)
+    let mut planned = plan_from(limits.clone(), file, workspace.to_owned(), Task::Known(prompt), Purpose::Run)?;
+    for (name, file, prompt) in then {
+        let phase = plan_from(limits.clone(), file, workspace.to_owned(), Task::Known(prompt), Purpose::Run)?;
+        planned.plan.phases.push((name, phase.plan));
+    }
+    Ok(planned)
 }

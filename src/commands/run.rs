@@ -9,7 +9,7 @@ use crate::app::planning::{Planned, plan};
 use crate::app::saved_plan::SavedPlan;
 use crate::app::serving::{Page, Wanted, qr};
 use crate::app::view::{Show, needs_terminal_for_agent};
-use crate::app::{find, follow_up, working_directory};
+use crate::app::{find, follow_up, phases, working_directory};
 use crate::cli::Run;
 use crate::config::Merge;
 use crate::error::{UserError, io_reason};
@@ -83,7 +83,11 @@ fn ready(
             UserError::usage(format!("cannot enter `{}`: {}", workspace.display(), io_reason(&error)))
         })?;
     }
-    let planned = plan(args, mode, workspace)?;
+    let (planned, later) = match args.phases.phases.as_slice() {
+        [] => (plan(args, mode, workspace)?, Vec::new()),
+        _ if mode.is_some() => return Err(UserError::usage("`--phases` works with `ralph run` only")),
+        _ => phases::plan(args, &workspace)?,
+    };
     if args.dry_run {
         let report = dry_run::report(&planned, args.output)?;
         // The reader may be gone.
@@ -92,7 +96,8 @@ fn ready(
     }
     let Planned { mut plan, mut settings, adapters, .. } = planned;
     needs_terminal_for_agent(plan.screen, show)?;
-    if let Some(path) = settings.plan_file.value.as_ref().filter(|path| !plan.workspace.join(path).is_file()) {
+    let missing = |path: &&PathBuf| later.is_empty() && !plan.workspace.join(path).is_file();
+    if let Some(path) = settings.plan_file.value.as_ref().filter(missing) {
         return Err(UserError::usage(format!(
             "no plan file `{}` (from {})",
             path.display(),
@@ -117,7 +122,9 @@ fn ready(
     }
     // Before the journal: a directory with a journal is a run, and every run can continue.
     let redactor = Redactor::of_process();
-    SavedPlan::new(&settings, &adapters, &plan.prompt, &redactor)?.write(&directory).map_err(unusable)?;
+    let saved = SavedPlan::new(&settings, &adapters, &plan.prompt, &redactor)?;
+    saved.with_phases(phases::saved(&later, &redactor)?).write(&directory).map_err(unusable)?;
+    plan.phases = later.into_iter().map(|(name, phase)| (name, phase.plan)).collect();
     let journal = Journal::create(&directory.journal()).map_err(unusable)?;
     if args.serve {
         show_on_page(args.qr)?;

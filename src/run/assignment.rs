@@ -137,7 +137,8 @@ impl<'p> Looping<'p> {
         let number = self.memory.state.iterations + 1;
         let marker = (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told());
         let role = assignment.worn.as_ref().map(|worn| worn.told(&plan.hats));
-        let remarks = [self.memory.remarks.clone(), std::mem::take(&mut self.memory.orders.words)].concat();
+        let mut remarks = [self.memory.remarks.clone(), std::mem::take(&mut self.memory.orders.words)].concat();
+        remarks.extend(self.review_remark());
         let context = LoopContext {
             iteration: number,
             of: policy.max_iterations,

@@ -1,5 +1,6 @@
 //! One run from its first record to its last: run an iteration, evaluate it, verify, decide, wait, repeat.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,7 +20,7 @@ use crate::control::Inbox;
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::event::Topic;
-use crate::git::{Snapshots, Undo};
+use crate::git::{Difference, Snapshots, Undo};
 use crate::journal::record::VERSION;
 use crate::journal::{Changed, Fact, IterationOutcome, Outcome, RunDirectory};
 use crate::plural::plural;
@@ -54,7 +55,10 @@ pub(crate) async fn run(
             return Ok(Finished { outcome, reason, interrupt: Some(interrupt) });
         }
     };
+    let whole = plan;
+    let plan = Looping::plan_of_phase(whole, memory.phase);
     let mut looping = Looping {
+        whole,
         plan,
         directory,
         started: Instant::now(),
@@ -66,6 +70,7 @@ pub(crate) async fn run(
         snapshots,
         question: None,
         plugins: Plugins::new(plan.load_plugin.clone()),
+        phase_began_with: BTreeMap::new(),
         stopped_by_hook: None,
     };
     looping.open(recorder)?;
@@ -73,7 +78,7 @@ pub(crate) async fn run(
         recorder.fact(Fact::Control { order: order.clone() })?;
         looping.memory.orders.take(order.clone());
     }
-    let result = Box::pin(looping.turn(recorder, &mut interrupts)).await;
+    let result = Box::pin(looping.all_phases(recorder, &mut interrupts)).await;
     let (outcome, reason, error) = match result {
         Ok((outcome, reason)) => (outcome, reason, None),
         Err(Halt::Leave) => (Outcome::Interrupted, "left at once".to_owned(), None),
@@ -105,6 +110,9 @@ const fn outcome_of(error: &UserError) -> Outcome {
 
 /// The state of the run under way.
 pub(super) struct Looping<'p> {
+    /// The plan of the run, with all of its phases.
+    pub(super) whole: &'p Plan,
+    /// The plan of the phase under way.
     pub(super) plan: &'p Plan,
     pub(super) directory: &'p RunDirectory,
     pub(super) started: Instant,
@@ -124,6 +132,8 @@ pub(super) struct Looping<'p> {
     pub(super) question: Option<String>,
     /// The drivers and scripts that were loaded.
     pub(super) plugins: Plugins,
+    /// What was different since the start of the run when this phase began.
+    pub(super) phase_began_with: BTreeMap<String, Difference>,
     /// A hook wants the run to end after this iteration.
     pub(super) stopped_by_hook: Option<(Outcome, String)>,
 }
@@ -183,8 +193,12 @@ impl Looping<'_> {
         recorder.sync()
     }
 
-    /// Plays iterations until one of them ends the run.
-    async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
+    /// Plays one phase after the other; a run without phases is one phase.
+    async fn all_phases(
+        &mut self,
+        recorder: &mut Recorder,
+        interrupts: &mut Interrupts,
+    ) -> Result<(Outcome, String), Halt> {
         let told = serde_json::to_value(self.run_start()).unwrap_or_default();
         if let HookEnd::RunOver((outcome, reason)) =
             self.hook(HookMoment::BeforeRun, told, recorder, interrupts).await?
@@ -192,6 +206,16 @@ impl Looping<'_> {
             return self.settle(outcome, reason, recorder).map_err(Halt::Error);
         }
         self.begin_watching(recorder).await?;
+        loop {
+            let (outcome, reason) = Box::pin(self.turn(recorder, interrupts)).await?;
+            if !self.enter_next_phase(outcome, &reason, recorder).await? {
+                return Ok((outcome, reason));
+            }
+        }
+    }
+
+    /// Plays iterations until one of them ends the phase.
+    async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
         if self.memory.board == Board::default() && !self.plan.hats.hats.is_empty() {
             let event = Topic { topic: self.plan.hats.start().to_owned(), payload: String::new() };
             self.publish(recorder, 0, "the run", None, &event)?;
@@ -294,9 +318,13 @@ impl Looping<'_> {
         reason: String,
         recorder: &mut Recorder,
     ) -> Result<(Outcome, String), UserError> {
-        let (verdict, memory) = ("finish".to_owned(), self.remembered());
-        let decision =
-            Fact::Decision { verdict, reason: reason.clone(), wait_ms: None, outcome: Some(outcome), memory };
+        let memory = self.remembered();
+        let (verdict, settled) = match outcome {
+            Outcome::Complete if self.is_followed() => ("again", None),
+            outcome => ("finish", Some(outcome)),
+        };
+        let (verdict, reason_given) = (verdict.to_owned(), reason.clone());
+        let decision = Fact::Decision { verdict, reason: reason_given, wait_ms: None, outcome: settled, memory };
         recorder.fact(decision)?;
         Ok((outcome, reason))
     }
@@ -378,7 +406,9 @@ impl Looping<'_> {
         let orders = &self.memory.orders;
         let policy = self.plan.policy;
         decide::Policy {
-            max_iterations: orders.max_iterations.unwrap_or(policy.max_iterations),
+            max_iterations: orders
+                .max_iterations
+                .unwrap_or_else(|| policy.max_iterations.saturating_add(self.memory.phase.start)),
             max_cost_usd: orders.max_cost_usd.or(policy.max_cost_usd),
             max_time: orders.max_seconds.map(Duration::from_secs).or(policy.max_time),
             ..policy

@@ -12,7 +12,7 @@ use super::decide::{Failure, Progress, Report, Verification};
 use super::hooks::HookEnd;
 use super::iteration::Inputs;
 use super::iteration_result::IterationResult;
-use super::{Interrupts, Recorder, Worker, sessions, verify};
+use super::{Interrupts, Recorder, Worker, paths, sessions, verify};
 use crate::agent::Agent;
 use crate::error::{UserError, io_reason};
 use crate::event::{FailureClass, Topic};
@@ -287,6 +287,7 @@ impl Looping<'_> {
                 Ok(changed) => changed,
                 Err(error) => return Some(format!("`allowed_paths` cannot be checked: {error}")),
             };
+            let changed = paths::since(&self.phase_began_with, changed);
             self.memory.forbidden.update(&plan.allowed_paths, &changed);
             let forbidden: Vec<String> =
                 self.memory.forbidden.paths().take(20).map(|path| format!("`{path}`")).collect();

@@ -17,6 +17,17 @@ use crate::journal::Changed;
 /// How many earlier states of the working directory are remembered.
 const REMEMBERED: usize = 12;
 
+/// Where a run with phases is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Phase {
+    /// Which phase.
+    pub index: usize,
+    /// How many iterations there were before it.
+    pub start: u32,
+    /// How often the review has sent the work back.
+    pub rounds: u32,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each notice is said once")]
@@ -67,6 +78,9 @@ pub(crate) struct Memory {
     /// That the agent does not report its quota was said.
     #[serde(default)]
     pub noticed_no_quota: bool,
+    /// Where a run with phases is.
+    #[serde(default)]
+    pub phase: Phase,
     /// Commits and rejected claims so far.
     #[serde(default)]
     pub changed: Changed,

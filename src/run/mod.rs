@@ -25,6 +25,7 @@ pub(crate) mod mode;
 pub(crate) mod notify;
 mod observed;
 mod paths;
+mod phases;
 mod plan;
 pub(crate) mod plugins;
 pub(crate) mod prompt;

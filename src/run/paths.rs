@@ -6,6 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::Difference;
 
+/// What is different since a later moment than the start, when this much was different.
+pub(crate) fn since(
+    then: &BTreeMap<String, Difference>,
+    now: BTreeMap<String, Difference>,
+) -> BTreeMap<String, Difference> {
+    let undone = then.iter().filter(|(path, _)| !now.contains_key(*path));
+    let undone: Vec<_> = undone
+        .map(|(path, then)| (path.clone(), Difference { before: then.now.clone(), now: then.before.clone() }))
+        .collect();
+    let later = now.into_iter().map(|(path, now)| {
+        let before = then.get(&path).map_or(now.before, |then| then.now.clone());
+        (path, Difference { before, now: now.now })
+    });
+    later.filter(|(_, difference)| difference.before != difference.now).chain(undone).collect()
+}
+
 /// Changed files that must not change, each with its content when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Forbidden {
@@ -73,6 +89,22 @@ fn fits(pattern: &[u8], path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_later_start_has_its_own_differences() {
+        let one = |before: &str, now: &str| Difference {
+            before: (!before.is_empty()).then(|| before.to_owned()),
+            now: Some(now.to_owned()),
+        };
+        let then: BTreeMap<_, _> = [("same", one("1", "2")), ("more", one("1", "2")), ("undone", one("1", "2"))]
+            .map(|(path, difference)| (path.to_owned(), difference))
+            .into();
+        let now = [("same", one("1", "2")), ("more", one("1", "3")), ("new", one("", "4"))]
+            .map(|(path, difference)| (path.to_owned(), difference));
+        let found = since(&then, now.into());
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["more", "new", "undone"]);
+        assert_eq!((&found["more"], &found["undone"]), (&one("2", "3"), &one("2", "1")));
+    }
 
     #[test]
     fn a_forbidden_change_holds_until_it_is_undone_even_over_a_resume() {

@@ -80,6 +80,8 @@ pub(crate) struct Plan {
     pub load_plugin: Loader,
     /// Who is notified.
     pub notify: Notify,
+    /// The phases of the run with their names, each a plan of its own; empty for a run without phases.
+    pub phases: Vec<(String, Plan)>,
     /// The most starts of an agent in an hour.
     pub calls_per_hour: Option<u32>,
 }

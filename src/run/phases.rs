@@ -1,0 +1,106 @@
+//! Phases: modes that follow each other in one run. The review sends the work back to the build until it finds nothing more.
+
+use super::coordinator::Looping;
+use super::decide::State;
+use super::memory::Phase;
+use super::plugins::Plugins;
+use super::sessions::Sessions;
+use super::{Plan, Recorder};
+use crate::error::UserError;
+use crate::journal::{Fact, Outcome};
+use crate::plural::plural;
+use crate::signals::task_list;
+use crate::user_file;
+
+/// Where the review writes what it found.
+const REVIEW: &str = "REVIEW.md";
+
+/// How often a review may send the work back.
+const MOST_ROUNDS: u32 = 10;
+
+/// What follows a phase that is complete.
+enum Next {
+    Phase(usize),
+    /// The review found something, and the work goes back to this phase.
+    Back(usize, usize),
+    Over,
+}
+
+impl<'p> Looping<'p> {
+    /// The plan of the phase that a run is in.
+    pub(super) fn plan_of_phase(plan: &'p Plan, phase: Phase) -> &'p Plan {
+        plan.phases.get(phase.index).map_or(plan, |(_, plan)| plan)
+    }
+
+    /// True when the run continues with another phase after this one completes.
+    pub(super) fn is_followed(&self) -> bool {
+        !matches!(self.next(), Next::Over)
+    }
+
+    fn next(&self) -> Next {
+        let (phases, phase) = (&self.whole.phases, self.memory.phase);
+        let Some((name, _)) = phases.get(phase.index) else { return Next::Over };
+        if name == "review" && phase.rounds < MOST_ROUNDS {
+            let build = phases.iter().position(|(name, _)| name == "build").filter(|build| *build < phase.index);
+            let text = user_file::read_text(&self.plan.workspace.join(REVIEW), user_file::MOST_BYTES);
+            let open = task_list::items(&text.unwrap_or_default()).open.len();
+            if let Some(build) = build.filter(|_| open > 0) {
+                return Next::Back(build, open);
+            }
+        }
+        if phase.index + 1 < phases.len() { Next::Phase(phase.index + 1) } else { Next::Over }
+    }
+
+    /// Moves on to the next phase when one is complete; false when the run is over.
+    pub(super) async fn enter_next_phase(
+        &mut self,
+        outcome: Outcome,
+        reason: &str,
+        recorder: &mut Recorder,
+    ) -> Result<bool, UserError> {
+        if outcome != Outcome::Complete {
+            return Ok(false);
+        }
+        let mut rounds = self.memory.phase.rounds;
+        let (index, why) = match self.next() {
+            Next::Over => return Ok(false),
+            Next::Phase(index) => (index, None),
+            Next::Back(index, open) => {
+                rounds += 1;
+                (index, Some(format!("{} in `{REVIEW}`", plural(open as u64, "open item"))))
+            }
+        };
+        let name = &self.whole.phases[index].0;
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        let message = format!("phase `{name}` ({} of {}){why}", index + 1, self.whole.phases.len());
+        recorder.fact(Fact::Notice { message })?;
+        let loader = self.whole.phases[index].1.load_plugin.clone();
+        let plugins = std::mem::replace(&mut self.plugins, Plugins::new(loader));
+        plugins.close(outcome, reason).await;
+        self.memory.phase = Phase { index, start: self.memory.state.iterations, rounds };
+        self.plan = Self::plan_of_phase(self.whole, self.memory.phase);
+        self.words.clear();
+        // Each phase has its own agent, and its own counters; what was spent counts for the run.
+        let State { iterations, waited, spent, .. } = self.memory.state;
+        self.memory.state = State { iterations, waited, spent, ..State::default() };
+        self.memory.sessions = Sessions::default();
+        self.memory.board = super::hats::Board::default();
+        (self.memory.last, self.memory.verification, self.memory.work) = (None, None, None);
+        self.memory.remarks.clear();
+        self.memory.other_way.clear();
+        self.memory.answered.clear();
+        self.memory.forbidden = super::paths::Forbidden::default();
+        self.begin_watching(recorder).await?;
+        // A phase answers for its own changes only.
+        self.phase_began_with = self.snapshots.since_start().await.unwrap_or_default();
+        Ok(true)
+    }
+
+    /// What the agent of a build is told after a review.
+    pub(super) fn review_remark(&self) -> Option<String> {
+        let (name, _) = self.whole.phases.get(self.memory.phase.index)?;
+        (name == "build" && self.memory.phase.rounds > 0).then(|| {
+            format!("a review left open items in `{REVIEW}`. Fix each one (`- [ ]`) and check it off there (`- [x]`).")
+        })
+    }
+}
