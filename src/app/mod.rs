@@ -14,6 +14,7 @@ pub(crate) mod planning;
 pub(crate) mod project;
 pub(crate) mod repository;
 pub(crate) mod resume;
+pub(crate) mod sandbox;
 pub(crate) mod saved_plan;
 mod script_modes;
 pub(crate) mod steering;

@@ -13,6 +13,7 @@ mod legacy;
 mod origin;
 mod prices;
 mod reading;
+mod sandbox;
 mod saved;
 mod schema;
 mod settings;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process::{Environment, Exit, Invocation, StartError, Stdin, capture};
+use crate::process::{Environment, Exit, Invocation, Place, StartError, Stdin, capture};
 
 /// How long git may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,6 +85,8 @@ pub(super) async fn run(
         args: settings.chain(["--no-pager"]).chain(args.iter().copied()).map(Into::into).collect(),
         env: Environment { set, remove: vec!["GIT_*".to_owned()] },
         stdin: if stdin.is_empty() { Stdin::Null } else { Stdin::Bytes(stdin.into()) },
+        // git runs nothing of the repository's for ralph.
+        place: Place::Outside,
         ..Invocation::new("git", work_tree)
     };
     let name = args.first().copied().unwrap_or_default();

@@ -22,6 +22,7 @@ use crate::git::Snapshots;
 use crate::journal::record::VERSION;
 use crate::journal::{Changed, Fact, IterationOutcome, Outcome, RunDirectory};
 use crate::plural::plural;
+use crate::sandbox::Watch;
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
 
@@ -63,6 +64,7 @@ pub(crate) async fn run(
         words: String::new(),
         snapshots,
         question: None,
+        watch: super::wall::watch(plan),
         plugins: Plugins::new(plan.load_plugin.clone()),
     };
     looping.open(recorder)?;
@@ -119,6 +121,8 @@ pub(super) struct Looping<'p> {
     pub(super) snapshots: Snapshots,
     /// What the agent asks a person.
     pub(super) question: Option<String>,
+    /// What an agent must not change unseen.
+    pub(super) watch: Option<Watch>,
     /// The drivers and scripts that were loaded.
     pub(super) plugins: Plugins,
 }
@@ -204,7 +208,7 @@ impl Looping<'_> {
             }
             self.memory.remarks.clear();
             self.evaluate(&mut result, &assignment, recorder, interrupts).await?;
-            let IterationResult { report, mut receipt, broken_check, .. } = result;
+            let IterationResult { report, mut receipt, must_stop, .. } = result;
             if let Some(signal) = &report.signal {
                 recorder.fact(Fact::Signal { iteration: receipt.iteration, signal: signal.clone() })?;
             }
@@ -221,7 +225,7 @@ impl Looping<'_> {
             }
             self.memory.state = state;
             self.memory.last = Some(report.ended.clone());
-            if let Some(error) = broken_check {
+            if let Some(error) = must_stop {
                 self.settle(Outcome::Failed, error.message.clone(), recorder)?;
                 return Err(Halt::Error(error));
             }

@@ -65,8 +65,11 @@ impl Looping<'_> {
         if let Some(patch) = change.patch.take().filter(|_| change.moved != Some(false)) {
             recorder.difference(&number.to_string(), &patch)?;
         }
+        let complaints = std::mem::take(&mut result.complaints);
+        result.must_stop = self.look_at_wall(number, &complaints, recorder)?;
         result.report.veto = self.veto().await;
-        if result.report.is_claim() && result.report.veto.is_none() && !plan.verify.is_empty() {
+        let asks = result.report.is_claim() && result.report.veto.is_none() && result.must_stop.is_none();
+        if asks && !plan.verify.is_empty() {
             let mut verified = if result.report.interrupted {
                 verify::Verified { interrupted: true, ..verify::Verified::default() }
             } else {
@@ -86,7 +89,8 @@ impl Looping<'_> {
             };
             result.report.interrupted |= verified.interrupted;
             result.report.verification = verified.verification();
-            result.broken_check = verified.broken.take();
+            let after_checks = self.look_at_wall(number, &[], recorder)?;
+            result.must_stop = result.must_stop.take().or(after_checks).or(verified.broken.take());
             result.receipt.verified = (!verified.interrupted).then(|| verified.passed());
             if !verified.passed() && !verified.interrupted {
                 self.memory.remarks.push(verified.for_prompt());

@@ -32,6 +32,7 @@ mod resume;
 pub(crate) mod sessions;
 pub(crate) mod verify;
 mod wait;
+mod wall;
 
 pub(crate) use coordinator::{Finished, run};
 pub(crate) use explain::start_error;

@@ -1,6 +1,7 @@
 //! Everything a run is made of. The commands put it together; the loop only reads it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::budget::Prices;
@@ -15,6 +16,7 @@ use crate::agent::{Agent, Mode, Way};
 use crate::control::Order;
 use crate::error::UserError;
 use crate::process::{Clocks, Size};
+use crate::sandbox::Sandbox;
 use crate::signals::promise::Rule;
 use crate::transcript::Selected;
 
@@ -66,6 +68,8 @@ pub(crate) struct Plan {
     pub notify: Notify,
     /// The most starts of an agent in an hour.
     pub calls_per_hour: Option<u32>,
+    /// The wall that everything is behind.
+    pub wall: Option<Arc<Sandbox>>,
 }
 
 /// One agent of the workers, and how its output is read.
@@ -89,6 +93,7 @@ impl Plan {
             iteration: 1,
             of: self.policy.max_iterations,
             marker: (!self.rule.is_mentioned_in(&words)).then(|| self.rule.told()),
+            sandbox: self.wall.as_ref().map(|wall| wall.told()),
             ..LoopContext::default()
         };
         let prompt = compose(&words, &context);
