@@ -49,9 +49,8 @@ pub struct Process {
     rest: usize,
     stopwatch: Stopwatch,
     watch: Watch,
-    /// When the tree is looked at again although nothing asks for it.
     next_look: Duration,
-    /// When the caller last had to wait; none before the first output after that.
+    /// When the caller last had to wait, if anything came since.
     burst: Option<StdInstant>,
     drain: Duration,
     sleep: Pin<Box<Sleep>>,
@@ -64,8 +63,7 @@ pub struct Process {
     survivors: Vec<Stray>,
     unseen: bool,
     ended: Option<Ended>,
-    _files: Vec<PrivateFile>,
-    _wall: Option<Arc<Prepared>>,
+    _kept: (Vec<PrivateFile>, Option<Arc<Prepared>>),
 }
 
 /// Starts a process; call it inside a tokio runtime with time and I/O.
@@ -141,8 +139,7 @@ fn start_as(
         survivors: Vec::new(),
         unseen: false,
         ended: None,
-        _files: invocation.files,
-        _wall: wall,
+        _kept: (invocation.files, wall),
     })
 }
 

@@ -101,6 +101,7 @@ def forks():
     finally:
         for child in children:
             os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 def memory():
@@ -140,7 +141,7 @@ def abstract():
 
 def pathname_socket():
     with socket.socket(socket.AF_UNIX) as one:
-        one.connect(f"{outside}/socket")
+        one.connect(os.environ["SOCKET"])
 
 
 def memfd():
@@ -157,8 +158,9 @@ def setuid():
 
 
 def capabilities():
-    line = next(line for line in open("/proc/self/status") if line.startswith("CapBnd"))
-    assert int(line.split()[1], 16) != 0 or os.geteuid() != 0 and "CapEff:\t0000000000000000" not in open("/proc/self/status").read(), "none"
+    status = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
+    has = lambda name: int(status[name], 16) != 0
+    assert has("CapEff") or has("CapPrm") or has("CapAmb"), "none"
 
 
 def daemon_writes():
@@ -260,9 +262,11 @@ ATTEMPTS = {
     "write-to-home": lambda: write(f"{os.environ['HOME']}/.bashrc"),
     "write-to-cargo-bin": lambda: write(f"{os.environ['HOME']}/.cargo/bin/cargo"),
     "write-to-cargo-config": lambda: write(f"{os.environ['HOME']}/.cargo/config.toml"),
-    "write-to-host-tmp": lambda: (write(f"/tmp/ralph-escape-{pid}"), exit(3)),
-    "write-to-proc-sys": lambda: write("/proc/sys/kernel/hostname"),
-    "core-pattern": lambda: write("/proc/sys/kernel/core_pattern"),
+    "write-to-host-tmp": lambda: write(f"/tmp/ralph-escape-{pid}"),
+    "write-to-proc-sys": lambda: os.close(os.open("/proc/sys/kernel/hostname", os.O_WRONLY)),
+    "core-pattern": lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)),
+    "sysrq": lambda: os.close(os.open("/proc/sysrq-trigger", os.O_WRONLY)),
+    "cgroups": lambda: os.close(os.open("/sys/fs/cgroup/unified/cgroup.procs" if os.path.exists("/sys/fs/cgroup/unified") else "/sys/fs/cgroup/cgroup.procs", os.O_WRONLY)),
     # Reading what is hidden
     "read-hidden": lambda: read(secret),
     "read-hidden-symlink": lambda: (os.symlink(secret, "s"), read("s")),
@@ -274,21 +278,21 @@ ATTEMPTS = {
     "read-hidden-cat": lambda: out(["cat", secret]),
     "read-configured-hide": lambda: read(f"{outside}/hidden/file"),
     "read-disk": lambda: os.read(os.open("/dev/vda", os.O_RDONLY), 1),
-    "read-environ": lambda: open(f"/proc/{pid}/environ", "rb").read(1) or exit(0),
+    "read-environ": lambda: open(f"/proc/{pid}/environ", "rb").read(1) or None,
     "read-maps": lambda: open(f"/proc/{pid}/maps").read(1),
-    "read-fd-of-others": lambda: os.listdir(f"/proc/{pid}/fd"),
+    "read-fd-of-others": lambda: os.readlink(f"/proc/{pid}/fd/1"),
     "read-mem-of-others": lambda: os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY)),
     "open-by-handle": lambda: call(304, AT_FDCWD, 0, 0),
     # Other processes
     "signal-zero": lambda: os.kill(pid, 0),
     "signal-term": lambda: os.kill(pid, signal.SIGTERM),
-    "signal-everybody": lambda: os.kill(-1, signal.SIGURG),
     "pidfd-signal": pidfd_signal,
     "pidfd-getfd": pidfd_getfd,
     "ptrace-attach": lambda: ptrace(16),
     "ptrace-seize": lambda: ptrace(0x4206),
     "process-vm-read": process_memory,
-    "set-priority": lambda: os.setpriority(os.PRIO_PROCESS, pid, 19) if False else call(141, 0, pid, 19),
+    "set-priority": lambda: os.setpriority(os.PRIO_PROCESS, pid, 19),
+    "set-limits": lambda: __import__("resource").prlimit(pid, 7, (64, 64)),
     # Kernel
     "user-namespace": lambda: namespace(0x10000000),
     "mount-namespace": lambda: namespace(0x20000),

@@ -31,6 +31,10 @@ pub(super) fn arguments(rules: &Rules, own_users: bool, also_read: &[PathBuf], d
         words.add(["--ro-bind", "/", "/"]);
     }
     words.add(["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"]);
+    // Root could change the kernel's settings there, without any capability.
+    for path in ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"] {
+        words.add(["--ro-bind-try", path, path]);
+    }
     for path in ["/tmp", "/var/tmp"] {
         if Path::new(path).is_dir() || !everything {
             words.bind("--bind", &rules.temporary, Path::new(path));

@@ -125,6 +125,12 @@ fn refused(backend: Backend) -> Result<Rules, seccompiler::BackendError> {
     let set = |flag: u64| has(0, Length::Qword, flag);
     rules.insert(libc::SYS_clone, flags.clone().map(set).collect::<Result<_, _>>()?);
     rules.insert(libc::SYS_unshare, flags.chain([NEW_TIME]).map(set).collect::<Result<_, _>>()?);
+    if backend == Backend::Landlock {
+        // Other processes, by their number; 0 is the caller itself.
+        let other = |at: u8| all([Condition::new(at, Length::Dword, Is::Ne, 0)?]);
+        rules.insert(libc::SYS_setpriority, vec![other(1)?]);
+        rules.insert(libc::SYS_prlimit64, vec![other(0)?]);
+    }
     let typing = TYPES_INTO_TERMINALS.map(|request| all([Condition::new(1, Length::Dword, Is::Eq, request)?]));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)
