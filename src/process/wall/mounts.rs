@@ -70,6 +70,11 @@ fn mounts(rules: &Rules, also_read: &[PathBuf], everything: bool) -> Vec<(PathBu
     // The last word about a path is the strongest.
     let mut kept: Vec<(PathBuf, Way)> = Vec::new();
     for (path, way) in all {
+        let above = kept.iter().rev().find(|(above, _)| path != *above && path.starts_with(above));
+        if way == Way::Read && above.is_some_and(|(_, above)| matches!(above, Way::Read | Way::Write)) {
+            // It is seen already, and a link there cannot be made a second time.
+            continue;
+        }
         match kept.last_mut().filter(|(last, _)| *last == path) {
             Some(last) => last.1 = way,
             None => kept.push((path, way)),
