@@ -153,10 +153,10 @@ fn explain(
             setting(&answer.write, "write"),
         );
         let _ = out::print(&text);
-        return Ok(u8::from(answer.read.is_err() && answer.write.is_err()));
+        return Ok(0);
     }
     let host = crate::sandbox::hosts::of_url(subject).unwrap_or_else(|| subject.clone());
     let answer = sandbox.host(&host, needs);
     let _ = out::print(&format!("reach  {}  {}\n", yes(answer.is_ok()), said(&answer)));
-    Ok(u8::from(answer.is_err()))
+    Ok(0)
 }
