@@ -236,14 +236,13 @@ fn script(name: &str) -> String {
 
 fn as_user(user: User, program: &str) -> Command {
     match user {
-        User::Root => Command::new(program),
         User::Ordinary if is_root() => {
             let mut command = Command::new("setpriv");
             let id = ORDINARY.to_string();
             command.args(["--reuid", &id, "--regid", &id, "--clear-groups", program]);
             command
         }
-        User::Ordinary => Command::new(program),
+        User::Root | User::Ordinary => Command::new(program),
     }
 }
 

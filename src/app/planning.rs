@@ -84,8 +84,7 @@ pub(crate) fn plan_from(
         repository::consent(&settings, &file, &workspace)?;
     }
     // From here on, whatever is started may be the repository's or the agent's.
-    let known = catalog(&workspace, &file)?;
-    let (wall, walled) = sandbox::prepare(&settings, &known, &workspace, purpose)?;
+    let (wall, walled) = sandbox::prepare(&settings, &catalog(&workspace, &file)?, &workspace, purpose)?;
     let Chosen { agent, source: defined_by, why, notices: told, loaded: plugin } =
         choose(&settings, &file, &workspace, purpose)?;
     let mut loaded: BTreeMap<String, Loaded> =
@@ -147,9 +146,7 @@ pub(crate) fn plan_from(
             workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
         }
     }
-    for worker in workers.iter_mut().filter(|_| wall.is_some()) {
-        sandbox::inside(&mut worker.agent);
-    }
+    workers.iter_mut().filter(|_| wall.is_some()).for_each(|worker| sandbox::inside(&mut worker.agent));
     let plan = Plan {
         wall,
         orders: Vec::new(),

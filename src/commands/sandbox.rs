@@ -24,11 +24,8 @@ pub(crate) fn run(args: &SandboxArgs) -> Result<u8, UserError> {
     let explained = args.action.as_ref().map(|SandboxAction::Explain(explain)| explain);
     let mode = explained.and_then(|explain| explain.mode).or(args.mode);
     let named = explained.and_then(|explain| explain.agent.clone()).or_else(|| args.agent.clone());
-    settings.sandbox_mode.value = match (mode, configured) {
-        (Some(mode), _) => mode,
-        (None, Mode::Off) => Mode::Workspace,
-        (None, mode) => mode,
-    };
+    let usual = if configured == Mode::Off { Mode::Workspace } else { configured };
+    settings.sandbox_mode.value = mode.unwrap_or(usual);
     let catalog = choose::catalog(&workspace, &file)?;
     let agent = named.or_else(|| Some(settings.agent.value.clone()).filter(|name| name != "auto"));
     let needs = agent.as_deref().map(|name| sandbox::needs_of(name, &catalog)).unwrap_or_default();

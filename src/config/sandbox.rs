@@ -98,7 +98,7 @@ impl SettingValue for Bytes {
 
     fn shown(&self) -> String {
         let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
-        let whole = units.iter().find(|(shift, _)| self.0 % (1 << shift) == 0);
+        let whole = units.iter().find(|(shift, _)| self.0.is_multiple_of(1 << shift));
         whole.map_or_else(|| self.0.to_string(), |(shift, unit)| format!("{}{unit}", self.0 >> shift))
     }
 

@@ -74,7 +74,7 @@ mod tests {
         let path = directory.path().to_owned();
         std::fs::create_dir_all(path.join("a/b")).unwrap();
         std::fs::write(path.join("a/b/file"), "x").unwrap();
-        std::fs::set_permissions(path.join("a"), std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(path.join("a"), std::fs::Permissions::from_mode(0o000)).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         drop(directory);
         assert!(!path.exists());

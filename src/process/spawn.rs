@@ -107,18 +107,12 @@ pub(super) fn guardian(program: &Path, argument: &str) -> io::Result<(Pid, Owned
 }
 
 fn command(invocation: &Invocation, program: &Path, mark: Mark, wall: Option<&Arc<Prepared>>) -> Command {
-    let mut command = match wall.and_then(|wall| wall.around()) {
-        Some((around, words)) => {
-            let mut command = Command::new(around);
-            command.args(words);
-            command
-        }
-        None => {
-            let mut command = Command::new(program);
-            command.arg0(&invocation.program);
-            command
-        }
-    };
+    let mut command = Command::new(program);
+    command.arg0(&invocation.program);
+    if let Some((around, words)) = wall.and_then(|wall| wall.around()) {
+        command = Command::new(around);
+        command.args(words);
+    }
     command.args(&invocation.args).current_dir(&invocation.cwd);
     apply(&mut command, &invocation.env, wall.map(AsRef::as_ref));
     command.env(MARK, mark.variable());

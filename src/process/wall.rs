@@ -86,7 +86,7 @@ pub(crate) fn raise(wall: Arc<dyn Wall>) {
 /// The wall of an invocation, ready to be entered; none where there is no wall for it.
 pub(super) fn prepare(invocation: &Invocation, mark: Mark) -> Result<Option<Arc<Prepared>>, StartError> {
     let (Place::Inside(needs), Some(wall)) = (&invocation.place, WALL.get()) else { return Ok(None) };
-    let prepared = wall.rules(invocation, needs).and_then(|rules| Prepared::new(rules, invocation, mark));
+    let prepared = wall.rules(invocation, needs).and_then(|rules| Prepared::new(&rules, invocation, mark));
     let refused = |reason| StartError::NoWall { program: invocation.program.clone(), reason };
     prepared.map(|prepared| Some(Arc::new(prepared))).map_err(refused)
 }

@@ -244,10 +244,9 @@ impl Iteration<'_> {
         let mut result = result_of(self.number, reading, &ended, interrupted, self.status_blocks);
         result.stopped_for_login(refused);
         result.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
-        result.complaints = std::mem::take(&mut observed.complaints);
         about.complete(&mut result);
         result.displayed = display.is_none() || show_missed(recorder, &observed, &result)?;
-        Ok(IterationResult { suspended, ..result })
+        Ok(IterationResult { suspended, complaints: observed.complaints, ..result })
     }
 
     fn reading(&self, recorder: &Recorder) -> Reading {

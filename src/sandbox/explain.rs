@@ -172,7 +172,7 @@ impl Sandbox {
         let machine = wall::machine();
         let mut text = format!("mode     {}\nbackend  {}\n", self.options.mode.name(), name(self.backend));
         let mut add = |title: &str, lines: Vec<String>| {
-            text += &format!("\n{title}\n");
+            text.extend(["\n", title, "\n"]);
             text.extend(lines.into_iter().map(|line| format!("  {line}\n")));
         };
         let shown = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();

@@ -171,8 +171,7 @@ fn is_public(address: IpAddr) -> bool {
             let first = address.segments()[0];
             // Addresses that carry one of version 4 are judged by that.
             let carried = match address.segments() {
-                [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some((high, low)),
-                [0x2002, high, low, ..] => Some((high, low)),
+                [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some((high, low)),
                 _ => None,
             };
             let carried = carried.map(|(high, low)| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));

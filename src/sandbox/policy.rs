@@ -143,8 +143,11 @@ impl Sandbox {
     /// Everything that may be read, as far as it is not hidden.
     pub(super) fn read(&self, invocation: &Invocation, write: &[PathBuf]) -> Vec<PathBuf> {
         if self.options.mode != Mode::Strict {
-            // The home directory may be in a place that has another content inside.
+            // The home directory and programs may be in a place that has another content inside.
             let mut read = vec![PathBuf::from("/")];
+            let path = invocation.env.value("PATH").unwrap_or_default();
+            read.extend(std::env::split_paths(&path).filter(|place| place.is_absolute()).map(|place| real(&place)));
+            read.extend(program_directories(invocation));
             read.extend(self.home.iter().map(|home| real(home)));
             read.extend(invocation.files.iter().map(|file| file.path().to_owned()));
             read.extend(self.options.read.iter().map(|path| real(path)));

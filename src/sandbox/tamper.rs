@@ -87,7 +87,9 @@ impl Watch {
 
 fn look(roots: &[PathBuf]) -> BTreeMap<PathBuf, Found> {
     let mut found = BTreeMap::new();
-    roots.iter().for_each(|root| add(root, &mut found, root.file_name().is_some_and(|name| name == ".git")));
+    for root in roots {
+        add(root, &mut found, root.file_name().is_some_and(|name| name == ".git"));
+    }
     found
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-use super::super::{Invocation, Place, capture, runtime, spawn};
+use super::super::{Invocation, Place, capture, platform, runtime, spawn};
 
 const PROGRAM: &str = "bwrap";
 const ARGUMENT: &str = "start-inside-sandbox";
@@ -77,6 +77,7 @@ pub fn inside_main() -> Option<ExitCode> {
             return ExitCode::from(126);
         }
         let (Some(path), Some(name)) = (arguments.next(), arguments.next()) else { return ExitCode::from(126) };
+        platform::close_on_exec();
         // bubblewrap itself ignored what asks a program to end, so that the command can take its time.
         spawn::default_signals();
         let error = spawn::become_program(Path::new(&path), &name, arguments);

@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit};
 use seccompiler::BpfProgram;
 
 use super::super::mark::Mark;
-use super::super::{Invocation, resolve};
+use super::super::{Invocation, own_program, resolve};
 use super::bubblewrap::{self, USABLE};
 use super::limits::Groups;
 use super::{Backend, Limits, Machine, Network, Rules, landlock, limits, mounts, seccomp};
@@ -51,18 +51,18 @@ struct Around {
 }
 
 impl Prepared {
-    pub(in super::super) fn new(rules: Rules, invocation: &Invocation, mark: Mark) -> Result<Self, String> {
+    pub(in super::super) fn new(rules: &Rules, invocation: &Invocation, mark: Mark) -> Result<Self, String> {
         let filters = seccomp::programs(rules.backend, &rules.network)?;
         let groups = Groups::new(&rules.limits, mark)?;
         let limits = own_limits(&rules.limits);
         let (keep, set) = (rules.keep.clone(), rules.set.clone());
         match rules.backend {
             Backend::Landlock => {
-                let landlock = Some(landlock::files_and_network(&rules)?);
+                let landlock = Some(landlock::files_and_network(rules)?);
                 Ok(Self { landlock, filters, limits, groups, around: None, keep, set })
             }
             Backend::Bubblewrap => {
-                let around = Some(Around::new(&rules, invocation, &filters)?);
+                let around = Some(Around::new(rules, invocation, &filters)?);
                 let landlock = landlock::scopes();
                 Ok(Self { landlock, filters: Vec::new(), limits, groups, around, keep, set })
             }
@@ -123,11 +123,12 @@ impl Prepared {
 impl Around {
     fn new(rules: &Rules, invocation: &Invocation, filters: &[BpfProgram]) -> Result<Self, String> {
         let usable = USABLE.as_ref().map_err(Clone::clone)?;
-        let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        // By its descriptor: its file may have been replaced by a newer one meanwhile.
+        let own = File::open(own_program()).map_err(|error| format!("cannot open this program: {error}"))?;
         let path = resolve::program(invocation).map_err(|error| error.to_string())?;
         let path = if path.is_absolute() { path } else { invocation.cwd.join(path) };
         let mut inherited = Vec::new();
-        let mut words = mounts::arguments(rules, usable.own_users, &[own.clone(), path.clone()], &invocation.cwd);
+        let mut words = mounts::arguments(rules, usable.own_users, &[path.clone()], &invocation.cwd);
         for filter in filters {
             let file =
                 in_memory(&seccomp::bytes(filter)).map_err(|error| format!("cannot hand on a filter: {error}"))?;
@@ -141,7 +142,8 @@ impl Around {
             listener = Some((theirs.as_raw_fd(), *port));
             inherited.push(theirs.into());
         }
-        words.extend(["--".into(), own.into_os_string()]);
+        words.extend(["--".into(), format!("/proc/self/fd/{}", own.as_raw_fd()).into()]);
+        inherited.push(own.into());
         words.extend(bubblewrap::inner(listener, &path, &invocation.program));
         Ok(Self { program: usable.program.clone(), words, inherited })
     }

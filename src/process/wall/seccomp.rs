@@ -179,8 +179,8 @@ fn has(at: u8, length: Length, flag: u64) -> Result<SeccompRule, seccompiler::Ba
     all([Condition::new(at, length, Is::MaskedEq(flag), flag)?])
 }
 
-fn all<const N: usize>(conditions: [Condition; N]) -> Result<SeccompRule, seccompiler::BackendError> {
-    SeccompRule::new(conditions.to_vec())
+fn all(conditions: impl Into<Vec<Condition>>) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(conditions.into())
 }
 
 fn compile(rules: Rules, error: libc::c_int) -> Result<BpfProgram, seccompiler::BackendError> {

@@ -12,7 +12,7 @@ use super::{Machine, Rules};
 pub(in super::super) enum Prepared {}
 
 impl Prepared {
-    pub(in super::super) fn new(_rules: Rules, _invocation: &Invocation, _mark: Mark) -> Result<Self, String> {
+    pub(in super::super) fn new(_rules: &Rules, _invocation: &Invocation, _mark: Mark) -> Result<Self, String> {
         Err(NOWHERE.to_owned())
     }
 
