@@ -265,6 +265,7 @@ pub(super) fn output(program: &str, args: &[&str]) -> io::Result<Vec<u8>> {
 }
 
 /// Becomes another program; returns only when that fails.
+#[cfg_attr(any(not(target_os = "linux"), ralph_portable), allow(dead_code))]
 pub(super) fn become_program(program: &Path, name: &OsStr, args: impl Iterator<Item = OsString>) -> io::Error {
     Command::new(program).arg0(name).args(args).exec()
 }

@@ -92,6 +92,7 @@ pub(super) fn prepare(invocation: &Invocation, mark: Mark) -> Result<Option<Arc<
 }
 
 /// What one command may do. Paths are absolute and without links.
+#[cfg_attr(any(not(target_os = "linux"), ralph_portable), allow(dead_code))]
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub backend: Backend,
@@ -125,6 +126,7 @@ pub(crate) enum Backend {
 }
 
 /// What it may reach.
+#[cfg_attr(any(not(target_os = "linux"), ralph_portable), allow(dead_code))]
 #[derive(Clone, Debug)]
 pub(crate) enum Network {
     All,

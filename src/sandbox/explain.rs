@@ -72,7 +72,7 @@ impl Sandbox {
         } else if below(state) {
             Some("the agent's state".to_owned())
         } else if self.options.mode == Mode::Workspace {
-            let cache = self.caches().into_iter().find(|(_, cache)| path.starts_with(cache));
+            let cache = self.caches().iter().find(|(_, cache)| path.starts_with(cache));
             cache.map(|(tool, _)| format!("a cache of {tool}"))
         } else {
             None
@@ -186,7 +186,7 @@ impl Sandbox {
         let whose = agent.map_or_else(|| "the agent's state".to_owned(), |agent| format!("state of {agent}"));
         write.extend(shown(&state).into_iter().map(|path| format!("{path}  ({whose})")));
         if self.options.mode == Mode::Workspace {
-            let caches = self.caches().into_iter().filter(|(_, path)| path.exists());
+            let caches = self.caches().iter().filter(|(_, path)| path.exists());
             write.extend(caches.map(|(tool, path)| format!("{}  (cache of {tool})", path.display())));
         }
         add("can change", write);

@@ -17,7 +17,7 @@ mod tamper;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub(crate) use data::real;
 pub(crate) use denial::complaints;
@@ -113,6 +113,8 @@ pub(crate) fn build(
         refusals: refusals::Refusals::default(),
         makes: purpose == Purpose::Run,
         agents,
+        usual: OnceLock::new(),
+        cached: OnceLock::new(),
         workspace,
     };
     let hidden = sandbox.hidden(&[]);

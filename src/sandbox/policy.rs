@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::KnownAgent;
 use super::data::{self, DATA, real};
@@ -38,6 +38,9 @@ pub(crate) struct Sandbox {
     /// Whether missing directories may be made.
     pub(super) makes: bool,
     pub(super) agents: Vec<KnownAgent>,
+    /// Looked up once: what is hidden, and the caches.
+    pub(super) usual: OnceLock<Vec<PathBuf>>,
+    pub(super) cached: OnceLock<Vec<(&'static str, PathBuf)>>,
 }
 
 impl Wall for Sandbox {
@@ -116,14 +119,18 @@ impl Sandbox {
         write.extend(self.options.write.iter().map(|path| real(path)));
         write.extend(state);
         if self.options.mode == Mode::Workspace {
-            write.extend(self.caches().into_iter().map(|(_, path)| path));
+            write.extend(self.caches().iter().map(|(_, path)| path.clone()));
         }
         write.dedup();
         write
     }
 
     /// The caches of the tools that are installed, each with the name of its tool.
-    pub(super) fn caches(&self) -> Vec<(&'static str, PathBuf)> {
+    pub(super) fn caches(&self) -> &[(&'static str, PathBuf)] {
+        self.cached.get_or_init(|| self.find_caches())
+    }
+
+    fn find_caches(&self) -> Vec<(&'static str, PathBuf)> {
         let variable = |name: &str| std::env::var_os(name);
         let on_path = std::env::var_os("PATH").unwrap_or_default();
         let is_installed = |tool: &str| std::env::split_paths(&on_path).any(|place| place.join(tool).exists());
@@ -176,13 +183,17 @@ impl Sandbox {
 
     /// What is hidden, without what the user or the command itself needs.
     pub(super) fn hidden(&self, state: &[PathBuf]) -> Vec<PathBuf> {
-        let variable = |name: &str| std::env::var_os(name);
-        let usual = DATA.hidden.iter().filter_map(|text| data::path(text, self.home.as_deref(), &variable));
-        let usual = usual.chain(self.logins.iter().cloned()).chain([PathBuf::from("/dev")]).map(|path| real(&path));
+        let usual = self.usual.get_or_init(|| {
+            let variable = |name: &str| std::env::var_os(name);
+            let usual = DATA.hidden.iter().filter_map(|text| data::path(text, self.home.as_deref(), &variable));
+            usual.chain(self.logins.iter().cloned()).chain([PathBuf::from("/dev")]).map(|path| real(&path)).collect()
+        });
         let wanted: Vec<PathBuf> = self.options.read.iter().chain(&self.options.write).map(|path| real(path)).collect();
         let mut hidden: Vec<PathBuf> = usual
-            .filter(|path| !wanted.iter().any(|wanted| wanted == path || wanted.starts_with(path)))
+            .iter()
+            .filter(|path| !wanted.iter().any(|wanted| wanted == *path || wanted.starts_with(path)))
             .filter(|path| !state.iter().any(|state| path.starts_with(state) || state.starts_with(path)))
+            .cloned()
             .chain(self.options.hide.iter().map(|path| real(path)))
             .collect();
         hidden.sort();

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::OnceLock;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition as Condition,
@@ -102,8 +103,23 @@ const TYPES_INTO_TERMINALS: [u64; 2] = [0x5412, 0x541C];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The programs for one wall, in the order in which they are loaded.
+/// The programs for one wall, in the order in which they are loaded. Each kind is made once.
 pub(super) fn programs(backend: Backend, network: &Network) -> Result<Vec<BpfProgram>, String> {
+    static MADE: [OnceLock<Vec<BpfProgram>>; 6] = [const { OnceLock::new() }; 6];
+    let kind = match network {
+        Network::All => 0,
+        Network::None => 1,
+        Network::Proxy { .. } => 2,
+    };
+    let place = &MADE[kind + if backend == Backend::Landlock { 0 } else { 3 }];
+    if let Some(made) = place.get() {
+        return Ok(made.clone());
+    }
+    let made = make(backend, network)?;
+    Ok(place.get_or_init(|| made).clone())
+}
+
+fn make(backend: Backend, network: &Network) -> Result<Vec<BpfProgram>, String> {
     let wrong = |error: seccompiler::BackendError| format!("cannot make a seccomp filter: {error}");
     let refused = refused(backend).and_then(|rules| compile(rules, libc::EPERM)).map_err(wrong)?;
     let missing = MISSING.iter().map(|call| (*call, Vec::new())).collect();
