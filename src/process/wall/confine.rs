@@ -128,7 +128,7 @@ impl Around {
         let path = resolve::program(invocation).map_err(|error| error.to_string())?;
         let path = if path.is_absolute() { path } else { invocation.cwd.join(path) };
         let mut inherited = Vec::new();
-        let mut words = mounts::arguments(rules, usable.own_users, &[path.clone()], &invocation.cwd);
+        let mut words = mounts::arguments(rules, usable.own_users, std::slice::from_ref(&path), &invocation.cwd);
         for filter in filters {
             let file =
                 in_memory(&seccomp::bytes(filter)).map_err(|error| format!("cannot hand on a filter: {error}"))?;
