@@ -61,7 +61,9 @@ fn start(
         place: Place::Inside(needs),
         ..Invocation::new(command.first().map_or("", String::as_str), workspace)
     };
-    let exit = runtime()?.block_on(supervise(invocation))?;
+    let exit = runtime()?.block_on(supervise(invocation));
+    wall.iter().for_each(|wall| wall.close());
+    let exit = exit?;
     for refused in wall.iter().flat_map(|wall| wall.refusals.take()) {
         out::warn(format!("sandbox refused {refused}; add it to `sandbox.network`"));
     }

@@ -37,12 +37,17 @@ impl PrivateDirectory {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Removes it now.
+    pub fn remove(&self) {
+        remove(&self.path);
+        guardian::remove(&Duty::Directory(self.path.clone()));
+    }
 }
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        remove(&self.path);
-        guardian::remove(&Duty::Directory(self.path.clone()));
+        self.remove();
     }
 }
 

@@ -131,6 +131,11 @@ impl Sandbox {
     pub(crate) fn raise(self: &Arc<Self>) {
         wall::raise(Arc::clone(self) as Arc<dyn wall::Wall>);
     }
+
+    /// Nothing more is started: removes the temporary directory. The wall itself stays as long as this process.
+    pub(crate) fn close(&self) {
+        self.temporary.remove();
+    }
 }
 
 /// The backend that is used, or why none can be.
