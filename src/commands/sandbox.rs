@@ -62,7 +62,9 @@ fn start(
         ..Invocation::new(command.first().map_or("", String::as_str), workspace)
     };
     let exit = runtime()?.block_on(supervise(invocation));
-    wall.iter().for_each(|wall| wall.close());
+    if let Some(wall) = &wall {
+        wall.close();
+    }
     let exit = exit?;
     for refused in wall.iter().flat_map(|wall| wall.refusals.take()) {
         out::warn(format!("sandbox refused {refused}; add it to `sandbox.network`"));
