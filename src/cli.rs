@@ -5,6 +5,7 @@ pub(crate) mod history;
 pub(crate) mod phases;
 pub(crate) mod place;
 mod plumbing;
+mod sandbox;
 mod serve;
 mod setup;
 mod steer;
@@ -13,12 +14,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::SessionChoice;
+use crate::sandbox::Mode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
 
 pub(crate) use appearance::{AppearanceArgs, Colour, Shown, ViewArgs};
 pub(crate) use plumbing::{AsClaude, JqMode, JqService, To, Translate};
+pub(crate) use sandbox::{Explain, SandboxAction, SandboxArgs};
 pub(crate) use serve::Serve;
 pub(crate) use setup::{Completions, Config, ConfigAction, Doctor, Init, Man, Notify, Schema, Shell, Subject};
 pub(crate) use steer::ModeRun;
@@ -106,6 +109,9 @@ pub(crate) enum Command {
     Agents(Agents),
     /// Show every setting and where it comes from
     Config(Config),
+    /// Run any command behind the wall that agents get, or explain what the wall does
+    #[command(after_help = SANDBOX_EXAMPLES)]
+    Sandbox(SandboxArgs),
     /// Send a test notification
     Notify(Notify),
     /// Show the hats of `ralph.yml` as a graph and check them
@@ -201,6 +207,10 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub phases: phases::Phases,
+
+    /// Put everything the agent starts behind a wall: `workspace`, `strict` or `off` [default: workspace].
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "workspace", value_parser = sandbox_mode)]
+    pub sandbox: Option<Mode>,
 
     /// Show what would run, with which prompt and settings, and start nothing.
     #[arg(long)]
@@ -330,6 +340,8 @@ const RUN_EXAMPLES: &str = "Examples:
   ralph run \"fix the tests\" -- --add-dir ../shared            extra arguments for the agent
   ralph run \"fix the tests\" --agent-cmd './my-agent.sh'        any command as the agent
   echo \"do it\" | ralph run - --output json                    for scripts";
+
+use sandbox::{EXAMPLES as SANDBOX_EXAMPLES, mode as sandbox_mode};
 
 const PLAN_EXAMPLES: &str = "Examples:
   ralph plan \"add a --json flag to every command\"

@@ -28,6 +28,7 @@ pub mod plugin;
 pub mod journal;
 
 mod git;
+mod sandbox;
 mod terminal;
 
 pub mod ui;

@@ -7,6 +7,10 @@ fn main() -> ExitCode {
     if let Some(code) = ralph::process::guardian_main() {
         return code;
     }
+    // Or it is the last step before a command in a sandbox.
+    if let Some(code) = ralph::process::inside_main() {
+        return code;
+    }
     ralph::process::forbid_inspection();
     // By another name it plays Claude Code.
     if let Some(code) = ralph::commands::by_name() {

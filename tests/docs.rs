@@ -151,9 +151,20 @@ fn needs_more(words: &[String]) -> bool {
     let has = |flag: &str| words.iter().any(|word| word == flag);
     let only_parsed = ["tui", "resume", "answer", "retry", "emit", "as-claude", "serve"];
     only_parsed.contains(&words[0].as_str())
-        || ["--tui", "-i", "--fallback", "--agent-cmd", "--claude-command", "--endpoint", "--from", "--serve", "--phases", "--judge"]
-            .iter()
-            .any(|flag| has(flag) && !(*flag == "--from" && words[0] == "translate"))
+        || [
+            "--tui",
+            "-i",
+            "--fallback",
+            "--agent-cmd",
+            "--claude-command",
+            "--endpoint",
+            "--from",
+            "--serve",
+            "--phases",
+            "--judge",
+        ]
+        .iter()
+        .any(|flag| has(flag) && !(*flag == "--from" && words[0] == "translate"))
         || (has("--agent") && !has("demo"))
         || has("--")
         || words == ["doctor", "codex"]

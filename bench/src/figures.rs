@@ -85,6 +85,7 @@ impl Bench {
     /// Everything but the dialects.
     pub fn all(&self) -> io::Result<Vec<Figure>> {
         let mut figures = vec![self.start_up()?, self.iteration()?];
+        figures.extend(self.sandbox()?);
         figures.extend(self.large()?);
         figures.push(self.journal()?);
         figures.push(self.many_loops()?);

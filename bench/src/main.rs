@@ -8,6 +8,7 @@ mod figures;
 mod idle;
 mod instructions;
 mod measure;
+mod sandbox;
 mod streams;
 mod workloads;
 

@@ -70,7 +70,7 @@ fn play(
     let script = Scenario::parse(SCRIPT).map_err(Problem::Wrong)?;
     let server = Server::start(script, &place.work, Bounds::default(), 0)?;
     cli.settle(&place, &server.address(), Some(&interactive.files))?;
-    place.configure(cli, None)?;
+    place.configure(cli, None, None)?;
     let mark = processes::mark();
     let mut command = fake_terminal::command(ralph);
     trial::alone(&mut command, cli, &installed.programs, &place, &server.address())

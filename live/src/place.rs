@@ -39,14 +39,23 @@ impl Place {
     }
 
     /// Tells ralph what it is to give the CLI beside what it gives by itself.
-    pub fn configure(&self, cli: &Cli, denied: Option<&Denied>) -> std::io::Result<()> {
+    /// `strict` is the address of the model, where only that can be reached.
+    pub fn configure(&self, cli: &Cli, denied: Option<&Denied>, strict: Option<&str>) -> std::io::Result<()> {
         let (args, env) = (cli.extra_args(denied), denied.map(|denied| &denied.env));
-        if args.is_empty() && env.is_none_or(BTreeMap::is_empty) {
+        let mut settings = json!({});
+        if !args.is_empty() || !env.is_none_or(BTreeMap::is_empty) {
+            settings["adapters"] =
+                json!({cli.agent.as_str(): {"extra_args": args, "env": env.cloned().unwrap_or_default()}});
+        }
+        if let Some(base) = strict {
+            let host = base.trim_start_matches("http://");
+            let names: Vec<String> = cli.variables(self, base).into_iter().map(|(name, _)| name).collect();
+            settings["sandbox"] = json!({"network": [host], "env": names});
+        }
+        if settings == json!({}) {
             return Ok(());
         }
-        let adapters =
-            json!({"adapters": {cli.agent.as_str(): {"extra_args": args, "env": env.cloned().unwrap_or_default()}}});
-        std::fs::write(self.work.join("ralph.yml"), adapters.to_string())
+        std::fs::write(self.work.join("ralph.yml"), settings.to_string())
     }
 }
 

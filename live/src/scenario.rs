@@ -164,7 +164,31 @@ pub fn all() -> Result<Vec<Scenario>, Problem> {
         read.map(|read| Scenario { name, ..read })
             .map_err(|error| Problem::Wrong(format!("scenario `{name}`: {error}")))
     };
-    FILES.into_iter().map(read).collect()
+    let mut all: Vec<Scenario> = FILES.into_iter().map(read).collect::<Result<_, _>>()?;
+    let walled = SANDBOXES.map(|(name, flag, about)| {
+        let task = all.iter().find(|scenario| scenario.name == "task").cloned();
+        task.map(|task| Scenario {
+            name,
+            about: about.to_owned(),
+            run: [task.run, vec![flag.to_owned()]].concat(),
+            ..task
+        })
+    });
+    all.extend(walled.into_iter().flatten());
+    Ok(all)
+}
+
+/// The task again, behind each wall.
+const SANDBOXES: [(&str, &str, &str); 2] = [
+    ("workspace", "--sandbox=workspace", "the task in `sandbox: workspace`"),
+    ("strict", "--sandbox=strict", "the task in `sandbox: strict`; the model is reached through ralph's proxy"),
+];
+
+impl Scenario {
+    /// Whether the agent reaches only what is listed.
+    pub fn is_strict(&self) -> bool {
+        self.name == "strict"
+    }
 }
 
 #[cfg(test)]

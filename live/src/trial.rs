@@ -58,7 +58,7 @@ pub fn play(
     let server = Server::start(model, &place.work, bounds, 0)?;
     let denied = cli.denied.as_ref().filter(|_| scenario.permission == Permission::Denied);
     cli.settle(&place, &server.address(), denied.map(|denied| &denied.files))?;
-    place.configure(cli, denied)?;
+    place.configure(cli, denied, scenario.is_strict().then(|| server.address()).as_deref())?;
     std::fs::write(place.home.join("prompt.md"), prompt(scenario.prompt_bytes))?;
     let mark = processes::mark();
     let mut command = command(ralph, cli, &installed.programs, &place, &server.address());

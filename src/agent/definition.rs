@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wrapper_variables::WrapperVariables;
 use crate::error::UserError;
+use crate::process::Needs;
 use crate::yaml;
 
 /// A word of `commands` that stands for this program itself.
@@ -73,6 +74,20 @@ pub struct Definition {
     /// How to stop it; SIGKILL always follows.
     #[serde(default = "usual_stop")]
     pub stop: Vec<Step>,
+    /// Files and directories that it writes outside the workspace: `~/x`, or `$NAME` for the directory that a variable
+    /// names. A directory ends in `/` and is made for the sandbox where it is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub state: Vec<String>,
+    /// Files in its state that can name commands, such as hooks: read-only in the sandbox or watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
+    /// Hosts of its models and logins, for the sandbox: `host`, `*.host`, `host:port`, or `$NAME` for the URL in a variable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// True when its safe mode is a sandbox of its own. It cannot work inside ralph's, so there it runs with
+    /// `permissions: full` unless the user says otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_sandbox: bool,
     /// Changes to its environment.
     #[serde(default)]
     pub environment: Variables,
@@ -350,6 +365,17 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Definition, UserError> {
 }
 
 impl Definition {
+    /// What it needs behind a wall.
+    pub(crate) fn needs(&self) -> Needs {
+        Needs {
+            write: self.state.iter().map(Into::into).collect(),
+            settings: self.settings.iter().map(Into::into).collect(),
+            hosts: self.hosts.clone(),
+            variables: self.auth.variables.clone(),
+            of_agent: false,
+        }
+    }
+
     /// What the form alone does not say.
     fn check(&self) -> Result<(), String> {
         let plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
@@ -414,6 +440,10 @@ pub(crate) fn of_command(program: &str) -> Definition {
         interactive: None,
         tty: false,
         stop: usual_stop(),
+        state: Vec::new(),
+        settings: Vec::new(),
+        hosts: Vec::new(),
+        own_sandbox: false,
         environment: Variables::default(),
         as_claude: WrapperVariables::default(),
         help: Help::default(),

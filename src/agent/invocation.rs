@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::definition::{Arguments, By, Permissions, PromptForm, SessionForm, Signal, Step};
 use super::{Agent, Partial, User};
 use crate::error::UserError;
-use crate::process::{Environment, Invocation, Link, PrivateFile, Size, Stdin, StopStep, UnixSignal};
+use crate::process::{Environment, Invocation, Link, Place, PrivateFile, Size, Stdin, StopStep, UnixSignal};
 
 /// A longer prompt is not put on a command line: one argument ends at 131,071 bytes, and `ps` shows it.
 pub const LONGEST_ARGUMENT: usize = 100 * 1024;
@@ -166,6 +166,7 @@ impl Agent {
             link: if terminal { Link::Pty(TERMINAL) } else { Link::Pipe },
             stop: self.definition.stop.iter().map(|step| stop_step(*step)).collect(),
             files,
+            place: Place::Inside(self.definition.needs()),
             ..Invocation::new(&self.program, turn.workspace)
         })
     }

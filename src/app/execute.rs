@@ -140,6 +140,9 @@ impl Performance {
         let wrong = notifier.map(|notifier| runtime.block_on(told(notifier)));
         let wrong = wrong.into_iter().flatten().map(|message| format!("notification failed: {message}"));
         let mut warnings: Vec<String> = wrong.collect();
+        if let Some(wall) = &plan.wall {
+            wall.close();
+        }
         drop(packer);
         if let Some(keep) = keeping.runs
             && let Err(error) = clean::retain(&stage.store, keep)

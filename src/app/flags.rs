@@ -97,6 +97,7 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
             (false, false) => None,
         },
         mode: args.interactive.then(|| Setting::new(RunMode::Interactive, Origin::Flag("--interactive"))),
+        sandbox_mode: args.sandbox.map(|mode| Setting::new(mode, flag("--sandbox"))),
         pty: args.pty.then(|| Setting::new(true, Origin::Flag("--pty"))),
         max_iterations: args.max_iterations.map(|value| Setting::new(value, Origin::Flag("-n"))),
         max_time: args.max_time.map(|value| Setting::new(value, Origin::Flag("--max-time"))),

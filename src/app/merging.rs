@@ -7,8 +7,8 @@ use crate::app::execute::LockedWorkspace;
 use crate::app::find::Here;
 use crate::app::integration::{Integrated, Integration};
 use crate::app::placing::{failed, fill_worktree};
-use crate::app::pull_request;
 use crate::app::saved_plan::SavedPlan;
+use crate::app::{pull_request, sandbox};
 use crate::cli::place::MergeRun;
 use crate::config::{Merge, Settings};
 use crate::error::{UserError, io_reason};
@@ -16,7 +16,7 @@ use crate::git::{GitError, Repository, Shape, Try, Writer};
 use crate::journal::place::{Place, PlaceState};
 use crate::journal::{Outcome, RunDirectory};
 use crate::plural::plural;
-use crate::process::runtime;
+use crate::process::{runtime, wall};
 use crate::redact::Redactor;
 use crate::run::prompt::title;
 use crate::ui::history::RunDetails;
@@ -174,6 +174,9 @@ async fn perform(
     for check in &settings.verify.value {
         out::tell(format_args!("check: `{}` (from {})", harmless(&check.command), settings.verify.origin));
     }
+    if workspace.is_dir() {
+        sandbox::around(settings, &workspace)?;
+    }
     let integration = Integration {
         writer: &branched.writer,
         base: &base,
@@ -193,7 +196,9 @@ async fn perform(
     };
     let repository = branched.place.repository.clone();
     let prepare = async |worktree: &Path| fill_worktree(settings, &repository, worktree, &worktree.join(&below)).await;
-    let integrated = integration.run(before, prepare).await?;
+    let integrated = integration.run(before, prepare).await;
+    wall::lower();
+    let integrated = integrated?;
     match integrated {
         Integrated::Merged { commit, checks } => {
             for check in &checks {

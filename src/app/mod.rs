@@ -20,6 +20,7 @@ pub(crate) mod project;
 mod pull_request;
 pub(crate) mod repository;
 pub(crate) mod resume;
+pub(crate) mod sandbox;
 pub(crate) mod saved_plan;
 mod script_modes;
 pub(crate) mod serving;

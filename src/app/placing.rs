@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::app::choose::settle;
 use crate::app::find;
 use crate::app::flags::flags;
-use crate::app::repository;
+use crate::app::{repository, sandbox};
 use crate::cli::Run;
 use crate::config::{self, Settings};
 use crate::error::{UserError, io_reason};
@@ -244,6 +244,7 @@ pub(crate) async fn fill_worktree(
     worktree: &Path,
     workspace: &Path,
 ) -> Result<(), UserError> {
+    sandbox::around(settings, workspace)?;
     for name in &settings.worktree_copy.value {
         let inside = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if !inside {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
-use crate::app::choose::{Purpose, choose, settle};
+use crate::app::choose::{Purpose, catalog, choose, settle};
 use crate::app::flags::flags;
 use crate::app::notify::notify;
 use crate::app::wearer::of_wearer;
-use crate::app::{repository, script_modes};
+use crate::app::{repository, sandbox, script_modes};
 use crate::cli::Run;
 use crate::config::{
     self, Adapter, FileLayer, Layer, Origin, RunMode, SessionChoice, Setting, SettingValue, Settings, ShellLine,
@@ -91,6 +91,8 @@ pub(crate) fn plan_from(
     if purpose == Purpose::Run {
         repository::consent(&settings, &file, &workspace)?;
     }
+    // From here on, whatever is started may be the repository's or the agent's.
+    let (wall, walled) = sandbox::prepare(&settings, &catalog(&workspace, &file)?, &workspace, purpose)?;
     let Chosen { agent, source: defined_by, why, notices: told, loaded: plugin } =
         choose(&settings, &file, &workspace, purpose)?;
     let mut loaded: BTreeMap<String, Loaded> =
@@ -113,7 +115,7 @@ pub(crate) fn plan_from(
         turn.mode = Attendance::Interactive;
     }
     process::check(&agent.invocation(&turn)?).map_err(|error| start_error(&error))?;
-    let mut notices = [file.warnings.clone(), told].concat();
+    let mut notices = [file.warnings.clone(), walled, told].concat();
     notices.extend(plugin::other_loops::notice(&workspace));
     let strange = |name| format!("`{{{{{name}}}}}` in {} is not a variable; it is left as it is", prompt.name());
     notices.extend(template::unknown(&words, &settings.commands.value.0).into_iter().map(strange));
@@ -161,7 +163,9 @@ pub(crate) fn plan_from(
             workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
         }
     }
+    workers.iter_mut().filter(|_| wall.is_some()).for_each(|worker| sandbox::inside(&mut worker.agent));
     let plan = Plan {
+        wall,
         orders: Vec::new(),
         load_plugin: plugin::loader(loaded),
         workers,

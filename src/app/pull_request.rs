@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::app::merging::{Branched, say};
 use crate::error::UserError;
-use crate::process::{Captured, Invocation, StartError, Stdin, capture};
+use crate::process::{Captured, Invocation, Place, StartError, Stdin, capture};
 use crate::redact::Redactor;
 use crate::run::prompt::title;
 use crate::ui::harmless;
@@ -107,6 +107,8 @@ async fn gh(branched: &Branched, args: Vec<String>, stdin: Vec<u8>) -> Result<Ca
     let invocation = Invocation {
         args: args.into_iter().map(Into::into).collect(),
         stdin: if stdin.is_empty() { Stdin::Null } else { Stdin::Bytes(stdin.into()) },
+        // It needs the user's own login.
+        place: Place::Outside,
         ..Invocation::new("gh", &branched.run.path)
     };
     capture(invocation, PATIENCE, 1024 * 1024).await

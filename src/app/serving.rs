@@ -179,6 +179,8 @@ impl Runs for AllRuns {
             return self.order(place, &Order::Answer { words: words.to_owned() });
         }
         let mut invocation = Invocation::new(process::own_program(), &place.workspace);
+        // It raises a wall of its own.
+        invocation.place = process::Place::Outside;
         invocation.args = ["answer", "--run", &place.directory.id, "--", words].map(Into::into).to_vec();
         let (sender, receiver) = channel();
         // The run lives as long as the server: a process of ralph's never outlives it.

@@ -26,7 +26,7 @@ const ALL: &[(&str, &[&str])] = &[
     ("Run", &["run", "plan", "build", "review", "understand", "resume", "answer", "merge", "discard", "undo"]),
     ("Steer", &["status", "hint", "pause", "continue", "stop", "retry", "limit"]),
     ("Look back", &["runs", "show", "diff", "logs", "tui", "serve", "replay", "stats", "export", "path", "clean"]),
-    ("Set up", &["init", "doctor", "agents", "config", "notify", "hats", "prompt", "completions", "man"]),
+    ("Set up", &["init", "doctor", "agents", "config", "sandbox", "notify", "hats", "prompt", "completions", "man"]),
     ("Plumbing", &["emit", "as-claude", "translate", "schema", "help"]),
 ];
 

@@ -10,7 +10,8 @@ use crate::cli::Init;
 use crate::config::{self, FileLayer, Layer, Setting};
 use crate::error::{Kind, UserError, io_reason};
 use crate::plugin;
-use crate::process;
+use crate::process::{self, wall};
+use crate::sandbox;
 use crate::ui::out;
 
 /// The file, and the other name it may have.
@@ -39,7 +40,9 @@ pub(crate) fn run(args: &Init) -> Result<u8, UserError> {
     let text = if args.full || args.from {
         config::template(&agent, &remark, &taken)
     } else {
-        config::short(&agent, test.as_ref().map(|test| (test.command.as_str(), test.source.as_str())))
+        let test = test.as_ref().map(|test| (test.command.as_str(), test.source.as_str()));
+        let no_sandbox = sandbox::choose(&wall::machine(), sandbox::Backend::Auto).err();
+        config::short(&agent, test, no_sandbox.as_deref())
     };
     write(&workspace.join(FILE), &text)?;
     let check = match &test {

@@ -26,6 +26,7 @@ mod prompt;
 mod replay;
 mod run;
 mod runs;
+mod sandbox;
 mod schema;
 mod serve;
 mod show;
@@ -123,6 +124,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Help(args) => help::run(&args),
+        Command::Sandbox(args) => sandbox::run(&args),
         Command::Schema(args) => Ok(schema::run(&args)),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

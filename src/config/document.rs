@@ -62,7 +62,7 @@ pub fn template(agent: &str, remark: &str, taken: &Layer) -> String {
 }
 
 /// A `ralph.yml` with the few settings that most projects need. `check` is a command and the file that it was found in.
-pub(crate) fn short(agent: &str, check: Option<(&str, &str)>) -> String {
+pub(crate) fn short(agent: &str, check: Option<(&str, &str)>, no_sandbox: Option<&str>) -> String {
     let verify = match check {
         Some((command, source)) => {
             let command = flow(&command.into());
@@ -72,9 +72,15 @@ pub(crate) fn short(agent: &str, check: Option<(&str, &str)>) -> String {
         }
         None => "# Without a check, ralph believes the agent.\n# verify: [your test command]\n".to_owned(),
     };
+    let sandbox = match no_sandbox {
+        None => {
+            "# A wall around everything the agent starts; see `ralph sandbox explain`.\nsandbox: workspace\n".to_owned()
+        }
+        Some(reason) => format!("# No wall around the agent here: {reason}.\n# sandbox: workspace\n"),
+    };
     format!(
         "# Settings of ralph for this directory. Every key: `ralph init --full`. Effective values: `ralph config`.\n\
-         agent: {agent}\n{verify}event_loop:\n  max_iterations: 30\n  max_cost_usd: 10\n"
+         agent: {agent}\n{verify}{sandbox}event_loop:\n  max_iterations: 30\n  max_cost_usd: 10\n"
     )
 }
 

@@ -155,6 +155,10 @@ fn section(reading: &mut Reading<'_>, file: &mut FileLayer, prefix: &str, entry:
     if Layer::KEYS.iter().any(|key| key.path.starts_with(&inner)) {
         return match &entry.node.value {
             Value::Null => Ok(()),
+            // One word for the whole section is its mode.
+            Value::Text(_) | Value::Flag(false) if Layer::KEYS.iter().any(|key| key.path == format!("{inner}mode")) => {
+                file.layer.read(&format!("{inner}mode"), &path, reading, &entry.node)
+            }
             _ => reading
                 .entries(&entry.node, &path, "a mapping")?
                 .iter()

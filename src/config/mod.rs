@@ -14,6 +14,7 @@ mod merge;
 mod origin;
 mod prices;
 mod reading;
+mod sandbox;
 mod saved;
 mod schema;
 mod settings;

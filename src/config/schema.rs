@@ -25,6 +25,9 @@ pub fn schema() -> Json {
         let place = alias.split('.').fold(&mut sections, |place, name| &mut place["properties"][name]);
         *place = means;
     }
+    // One word for the whole section is its mode.
+    let section = sections["properties"]["sandbox"].take();
+    sections["properties"]["sandbox"] = json!({"anyOf": [section["properties"]["mode"].clone(), section]});
     let mut schema = json!({"$schema": DRAFT, "title": "ralph.yml", "description": "How ralph runs a coding agent."});
     if let (Some(schema), Json::Object(sections)) = (schema.as_object_mut(), sections) {
         schema.extend(sections);

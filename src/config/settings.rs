@@ -10,6 +10,7 @@ use super::command::{Program, PromptMode, ShellLine};
 use super::judgement::{Dollars, HatList, OrOff, Percent, SessionChoice};
 use super::merge::Merge;
 use super::origin::{Origin, Setting};
+use super::sandbox::{Bytes, Place};
 use super::table::layer;
 use super::trust::Trust;
 use super::value::{OneLine, RawBytes, RunMode};
@@ -20,6 +21,7 @@ use crate::run::decide::Permission;
 use crate::run::hooks::OnError;
 use crate::run::notify::Moment;
 use crate::run::verify::Check;
+use crate::sandbox::{Backend, Environment, Mode, Network, Tamper};
 use crate::signals::promise::Match;
 use crate::transcript::Choice;
 
@@ -150,6 +152,30 @@ settings! {
     "transcript" transcript: Choice = Choice::Auto;
     /// Whether code of the repository may run: `always`, or `ask` before it runs for the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Also read from your own `~/.config/ralph/ralph.yml`, which a repository cannot change.
     "trust" trust: Trust = Trust::Always;
+    /// The wall around everything an agent starts, and around checks: `off`, `workspace` (writes only the workspace, caches and the agent's state; secrets are hidden) or `strict` (also reads and reaches only what it needs). `sandbox: MODE` means the same.
+    "sandbox.mode" sandbox_mode: Mode = Mode::Off;
+    /// What builds it: `landlock`, `bubblewrap`, or `auto`: the stronger one that works.
+    "sandbox.backend" sandbox_backend: Backend = Backend::Auto;
+    /// Files and directories that can be changed, besides the workspace, the agent's state and, in mode `workspace`, caches.
+    "sandbox.write" sandbox_write: Vec<Place> = Vec::new();
+    /// Files and directories that can be read: in mode `strict`, besides the system and the workspace; in mode `workspace`, although they are hidden by default.
+    "sandbox.read" sandbox_read: Vec<Place> = Vec::new();
+    /// Files and directories that cannot be read, besides the default list.
+    "sandbox.hide" sandbox_hide: Vec<Place> = Vec::new();
+    /// What can be reached: `all`, `none`, or a list of hosts (`example.com`, `*.example.com`, `host:port`, an address, `localhost`) besides those of the agent. Unset: `all`, and in mode `strict` only the agent's own hosts.
+    "sandbox.network" sandbox_network: Option<Network> = None;
+    /// Variables that pass: `inherit`, `clean`, or a list of names besides those of `clean`. Unset: `inherit`, and `clean` in mode `strict`.
+    "sandbox.env" sandbox_env: Option<Environment> = None;
+    /// Maximum memory, such as `8G`; for everything together where a control group can be had, else for each process. Unset: no limit.
+    "sandbox.memory" sandbox_memory: Option<Bytes> = None;
+    /// Maximum processes. Unset: no limit.
+    "sandbox.processes" sandbox_processes: Option<u64> = None;
+    /// Maximum open files of a process. Unset: the user's limit.
+    "sandbox.open_files" sandbox_open_files: Option<u64> = None;
+    /// When git hooks, git configuration, `ralph.yml` or `.ralph` change in an iteration: `warn`, `stop` the run, or `restore` them.
+    "sandbox.tamper" sandbox_tamper: Tamper = Tamper::Warn;
+    /// Refuse to run where the sandbox is not available.
+    "sandbox.required" sandbox_required: bool = true;
     /// Maximum time for one iteration; 0: no limit. `adapters.NAME.timeout` overrides it.
     "limits.timeout" timeout: Duration = Duration::from_secs(3600);
     /// Stop an agent that prints nothing and uses no CPU for this long; 0: never.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process::{Captured, Environment, Exit, Invocation, StartError, Stdin, capture};
+use crate::process::{Captured, Environment, Exit, Invocation, Place as Side, StartError, Stdin, capture};
 
 /// How long git may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -119,6 +119,8 @@ async fn captured_at(place: Place<'_>, args: &[&str], stdin: Vec<u8>) -> Result<
         args: settings.chain(["--no-pager"]).chain(args.iter().copied()).map(Into::into).collect(),
         env: Environment { set, remove: vec!["GIT_*".to_owned()] },
         stdin: if stdin.is_empty() { Stdin::Null } else { Stdin::Bytes(stdin.into()) },
+        // git runs nothing of the repository's for ralph.
+        place: Side::Outside,
         ..Invocation::new("git", work_tree)
     };
     capture(invocation, patience, MOST_OUTPUT).await.map_err(|error| match error {
@@ -173,6 +175,7 @@ pub(super) async fn push(git_directory: &Path, objects: &Path, url: &str, refspe
         args: args.map(Into::into).collect(),
         env: Environment { set, remove },
         stdin: Stdin::Null,
+        place: Side::Outside,
         ..Invocation::new("git", git_directory)
     };
     let patience = Duration::from_secs(600);

@@ -66,6 +66,38 @@ impl Repository {
         Some(Self { top: top.to_owned(), directory, common, config })
     }
 
+    /// The git directories that are not below `inside`, if they belong to this work tree. A `.git` file can name any
+    /// directory, so one is believed only when it says the same of the work tree.
+    pub(crate) fn directories_outside(&self, inside: &Path) -> Result<Vec<PathBuf>, PathBuf> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (directory, common, link) = (real(&self.directory), real(&self.common), self.top.join(".git"));
+        let outside: Vec<PathBuf> =
+            [directory.clone(), common.clone()].into_iter().filter(|path| !path.starts_with(real(inside))).collect();
+        if outside.is_empty() || link.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return Ok(outside);
+        }
+        let back = files::text(&directory.join("gitdir")).map(|text| directory.join(text));
+        let own_tree = files::read(&directory.join("config"), 1024 * 1024).unwrap_or_default();
+        let own_tree = settings(&String::from_utf8_lossy(&own_tree)).find(|(name, _)| name == "core.worktree");
+        let linked = back.is_some_and(|back| real(&back) == real(&link))
+            || own_tree.is_some_and(|(_, tree)| real(&directory.join(tree)) == real(&self.top));
+        let below = directory == common || directory.starts_with(common.join("worktrees"));
+        if linked && below { Ok(outside) } else { Err(directory) }
+    }
+
+    /// What git runs or follows for whoever works in this repository: hooks, configuration, and the links between its
+    /// directories.
+    pub(crate) fn runs(&self) -> Vec<PathBuf> {
+        let (own, common) = (&self.directory, &self.common);
+        let mut found = vec![common.join("hooks"), common.join("config")];
+        found.extend(["commondir", "gitdir", "config.worktree"].map(|name| own.join(name)));
+        let link = self.top.join(".git");
+        if link.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            found.push(link);
+        }
+        found
+    }
+
     /// Fails where git would wait forever: a pipe or a device in the place of a file that git reads.
     pub(super) fn check(&self) -> Result<(), GitError> {
         let read = [".gitignore", ".gitattributes", ".gitmodules"].map(|name| self.top.join(name));

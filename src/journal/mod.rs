@@ -35,6 +35,7 @@ pub use record::Body;
 pub use record::Fact;
 pub use record::Outcome;
 pub use record::Record;
+pub use record::SandboxEvent;
 pub use store::RunDirectory;
 pub use store::State;
 pub use store::Store;

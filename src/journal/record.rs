@@ -189,6 +189,17 @@ pub enum Fact {
         /// What.
         message: String,
     },
+    /// The wall around the agent refused something, or found something changed.
+    Sandbox {
+        /// In which iteration.
+        iteration: u32,
+        /// What happened.
+        event: SandboxEvent,
+        /// The host or the path.
+        subject: String,
+        /// The same in words, with what to do.
+        message: String,
+    },
     /// The run is over.
     RunEnd {
         /// How.
@@ -235,6 +246,18 @@ impl Fact {
             display: false,
         }
     }
+}
+
+/// What the wall around the agent has to report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxEvent {
+    /// A host was refused.
+    RefusedHost,
+    /// A file could not be read or changed.
+    RefusedFile,
+    /// Something was changed that is run or obeyed outside.
+    Tampered,
 }
 
 /// How a run ended.

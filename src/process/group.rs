@@ -98,7 +98,7 @@ fn below(group: &Path) -> Vec<PathBuf> {
     directories.map(|entry| entry.path()).collect()
 }
 
-fn name(rest: &str) -> String {
+pub(super) fn name(rest: &str) -> String {
     format!("{PREFIX}{}.{rest}", std::process::id())
 }
 
@@ -109,13 +109,30 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Where the group of this process is in the file system.
-fn own_group() -> Option<PathBuf> {
+pub(super) fn own_group() -> Option<PathBuf> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    mounted(own, |kind| kind.starts_with("cgroup2 "))
+}
+
+/// The same in the tree that version 1 has for one controller.
+#[cfg(all(target_os = "linux", not(ralph_portable)))]
+pub(super) fn own_group_of(controller: &str) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == controller).then_some(path)
+    })?;
+    let has = |options: &str| options.split(',').any(|option| option == controller);
+    mounted(own, |kind| kind.starts_with("cgroup ") && kind.rsplit(' ').next().is_some_and(has))
+}
+
+/// Where a group is, in the first tree of this kind.
+fn mounted(own: &str, is: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
-        kind.starts_with("cgroup2 ").then_some(())?;
+        is(kind).then_some(())?;
         let mut fields = mount.split(' ').skip(3);
         let (root, place) = (fields.next()?, fields.next()?);
         let inside = if root == "/" { own } else { own.strip_prefix(root)? };
@@ -140,7 +157,7 @@ fn is_usable(parent: &Path) -> bool {
 }
 
 /// Groups of ralphs that are gone.
-fn remove_leftovers(parent: &Path) {
+pub(super) fn remove_leftovers(parent: &Path) {
     for group in below(parent) {
         let owner = group.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(PREFIX));
         let owner = owner.and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());

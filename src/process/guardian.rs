@@ -23,7 +23,7 @@ use super::mark::Mark;
 use super::stop::{Look, Next, Sweep};
 use super::table::{Entry, Table};
 use super::tree::{self, Identity};
-use super::{exit, group, platform, registry, spawn, table};
+use super::{exit, group, platform, private_directory, registry, spawn, table};
 
 const ARGUMENT: &str = "guard-agents-of";
 
@@ -49,6 +49,8 @@ pub(super) enum Duty {
     /// Kill this control group and remove it.
     Group(PathBuf),
     File(PathBuf),
+    /// Remove it with everything in it, after the trees that use it.
+    Directory(PathBuf),
     /// None: ralph has halted itself and its agents, as after Ctrl-Z, and must not be woken up.
     Sleep,
 }
@@ -159,6 +161,7 @@ impl Message<'_> {
             Duty::Tree { mark, root } => format!("{sign}tree {} {} {}", mark.0, root.pid, root.started).into_bytes(),
             Duty::Group(path) => [format!("{sign}group ").as_bytes(), path.as_os_str().as_bytes()].concat(),
             Duty::File(path) => [format!("{sign}file ").as_bytes(), path.as_os_str().as_bytes()].concat(),
+            Duty::Directory(path) => [format!("{sign}directory ").as_bytes(), path.as_os_str().as_bytes()].concat(),
             Duty::Sleep => format!("{sign}sleep").into_bytes(),
         };
         bytes.push(0);
@@ -171,6 +174,8 @@ fn learn(message: &[u8], duties: &mut Vec<Duty>) -> Option<()> {
     let (sign, rest) = message.split_first()?;
     let duty = if let Some(path) = rest.strip_prefix(b"file ") {
         Duty::File(PathBuf::from(OsStr::from_bytes(path)))
+    } else if let Some(path) = rest.strip_prefix(b"directory ") {
+        Duty::Directory(PathBuf::from(OsStr::from_bytes(path)))
     } else if let Some(path) = rest.strip_prefix(b"group ") {
         Duty::Group(PathBuf::from(OsStr::from_bytes(path)))
     } else if rest == b"sleep" {
@@ -204,6 +209,11 @@ pub fn guardian_main() -> Option<ExitCode> {
             }
         }
         end_trees(&duties);
+        for duty in &duties {
+            if let Duty::Directory(path) = duty {
+                private_directory::remove(path);
+            }
+        }
         ExitCode::SUCCESS
     })
 }
@@ -346,12 +356,14 @@ mod tests {
     fn duties_survive_the_way_over_the_pipe_however_it_is_cut() {
         let tree = Duty::Tree { mark: Mark(42), root: Identity { pid: 7, started: 99 } };
         let file = Duty::File(PathBuf::from("/a directory/with\nnewline"));
+        let directory = Duty::Directory(PathBuf::from("/tmp/a directory"));
         let done = Duty::Tree { mark: Mark(43), root: Identity { pid: 8, started: 99 } };
         let group = Duty::Group(PathBuf::from("/sys/fs/cgroup/ralph.7.1"));
         let messages = [
             Message::Add(&done),
             Message::Add(&tree),
             Message::Add(&file),
+            Message::Add(&directory),
             Message::Add(&Duty::Sleep),
             Message::Add(&group),
             Message::Remove(&done),
@@ -359,11 +371,11 @@ mod tests {
         ];
         let mut bytes = vec![0];
         bytes.extend(messages.iter().flat_map(Message::encode));
-        assert_eq!(listen(pipe_with(&bytes), None), [tree.clone(), file.clone(), group.clone()]);
+        assert_eq!(listen(pipe_with(&bytes), None), [tree.clone(), file.clone(), directory.clone(), group.clone()]);
         // What was cut off by the death of ralph is no duty.
         let cut = Message::Add(&done).encode();
         bytes.extend(&cut[..cut.len() - 1]);
-        assert_eq!(listen(pipe_with(&bytes), None), [tree, file, group]);
+        assert_eq!(listen(pipe_with(&bytes), None), [tree, file, directory, group]);
     }
 
     #[test]

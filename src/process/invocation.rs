@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::PrivateFile;
+use super::{Place, PrivateFile};
 
 /// A command, how it is connected, and how it is stopped.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct Invocation {
     pub leave_running: bool,
     /// Files that must exist as long as the process runs, such as a long prompt; removed with it.
     pub files: Vec<PrivateFile>,
+    /// Whether it is behind the wall, where there is one.
+    pub place: Place,
 }
 
 impl Invocation {
@@ -46,6 +48,7 @@ impl Invocation {
             stop: vec![StopStep { signal: UnixSignal::Term, grace: Duration::from_secs(5) }],
             leave_running: false,
             files: Vec::new(),
+            place: Place::default(),
         }
     }
 }
@@ -97,6 +100,8 @@ pub enum Stdin {
 pub enum Link {
     /// Two pipes: standard output and standard error stay apart.
     Pipe,
+    /// ralph's own output: nothing of it is seen here.
+    Inherited,
     /// A terminal of this size: both arrive as [`Stream::Stdout`](super::Stream::Stdout).
     Pty(Size),
 }
@@ -105,7 +110,7 @@ impl Link {
     /// The size of the terminal, where there is one.
     pub(crate) const fn size(self) -> Option<Size> {
         match self {
-            Self::Pipe => None,
+            Self::Pipe | Self::Inherited => None,
             Self::Pty(size) => Some(size),
         }
     }

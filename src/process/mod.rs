@@ -16,6 +16,7 @@ mod link;
 mod mark;
 mod own;
 mod peer;
+mod private_directory;
 mod private_file;
 mod pty;
 mod registry;
@@ -30,6 +31,7 @@ mod supervisor;
 pub(crate) mod suspension;
 mod table;
 mod tree;
+pub(crate) mod wall;
 
 #[cfg(all(target_os = "linux", not(ralph_portable)))]
 mod linux;
@@ -68,6 +70,7 @@ pub use own::{
     take_signals,
 };
 pub use peer::peer;
+pub use private_directory::PrivateDirectory;
 pub use private_file::PrivateFile;
 pub use resolve::ARGUMENT_LIMIT;
 pub use runtime::runtime;
@@ -76,6 +79,7 @@ pub use start_error::TooLong;
 pub use strays::strays;
 pub(crate) use stream::register;
 pub use supervisor::{Process, start};
+pub use wall::{Needs, Place, inside_main};
 
 /// Finds the program of an invocation and sees whether it can be run, without running it.
 pub fn check(invocation: &Invocation) -> Result<std::path::PathBuf, StartError> {

@@ -3,19 +3,21 @@
 //! A child begins in a session of its own with nothing inherited but the environment it is given: no descriptors, no
 //! ignored signals, no standard input. It must never be started without a parent-death signal where there is one.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use super::invocation::{Environment, Invocation, Stdin};
+use super::invocation::{Environment, Invocation, Link, Stdin};
 use super::mark::Mark;
+use super::wall::Prepared;
 use super::{MARK, platform, registry};
 
 /// A started child and our ends of its streams.
@@ -56,15 +58,19 @@ pub(super) fn on_pipes(
     program: &Path,
     mark: Mark,
     group: Option<&OwnedFd>,
+    wall: Option<&Arc<Prepared>>,
 ) -> io::Result<Spawned> {
-    let mut command = command(invocation, program, mark);
+    let mut command = command(invocation, program, mark, wall);
     command.stdin(match &invocation.stdin {
         Stdin::Null | Stdin::Keys => Stdio::null(),
         Stdin::Bytes(_) => Stdio::piped(),
         Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    spawn(command, agent(mark, group), Controlling::Nothing)
+    match invocation.link {
+        Link::Inherited => command.stdout(Stdio::inherit()).stderr(Stdio::inherit()),
+        Link::Pipe | Link::Pty(_) => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
+    };
+    spawn(command, agent(mark, group), Controlling::Nothing, wall)
 }
 
 /// Starts a child whose output, and whose input if there is any, is this terminal.
@@ -73,9 +79,10 @@ pub(super) fn on_terminal(
     program: &Path,
     mark: Mark,
     group: Option<&OwnedFd>,
+    wall: Option<&Arc<Prepared>>,
     terminal: OwnedFd,
 ) -> io::Result<Spawned> {
-    let mut command = command(invocation, program, mark);
+    let mut command = command(invocation, program, mark, wall);
     command.stdin(match &invocation.stdin {
         Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::from(terminal.try_clone()?),
         Stdin::Keys => Stdio::from(terminal.try_clone()?),
@@ -84,7 +91,7 @@ pub(super) fn on_terminal(
         Stdin::From(descriptor) => Stdio::from(descriptor.try_clone()?),
     });
     command.stdout(terminal.try_clone()?).stderr(terminal);
-    spawn(command, agent(mark, group), Controlling::StandardOutput)
+    spawn(command, agent(mark, group), Controlling::StandardOutput, wall)
 }
 
 /// Starts the guardian: with an empty environment, so that it carries no mark, and nothing to hold on to.
@@ -92,31 +99,43 @@ pub(super) fn guardian(program: &Path, argument: &str) -> io::Result<(Pid, Owned
     let mut command = Command::new(program);
     command.arg0("ralph").arg(argument).arg(std::process::id().to_string()).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let spawned = spawn(command, Role::Guardian, Controlling::Nothing)?;
+    let spawned = spawn(command, Role::Guardian, Controlling::Nothing, None)?;
     let pipe = spawned.stdin.ok_or(io::ErrorKind::BrokenPipe)?;
     // It is only notified: one that does not listen must not hold an agent up.
     rustix::io::ioctl_fionbio(&pipe, true)?;
     Ok((spawned.pid, pipe))
 }
 
-fn command(invocation: &Invocation, program: &Path, mark: Mark) -> Command {
+fn command(invocation: &Invocation, program: &Path, mark: Mark, wall: Option<&Arc<Prepared>>) -> Command {
     let mut command = Command::new(program);
-    command.arg0(&invocation.program).args(&invocation.args).current_dir(&invocation.cwd);
-    apply(&mut command, &invocation.env);
+    command.arg0(&invocation.program);
+    if let Some((around, words)) = wall.and_then(|wall| wall.around()) {
+        command = Command::new(around);
+        command.args(words);
+    }
+    command.args(&invocation.args).current_dir(&invocation.cwd);
+    apply(&mut command, &invocation.env, wall.map(AsRef::as_ref));
     command.env(MARK, mark.variable());
     command
 }
 
-fn apply(command: &mut Command, environment: &Environment) {
-    for (name, _) in std::env::vars_os().filter(|(name, _)| environment.removes(name)) {
+fn apply(command: &mut Command, environment: &Environment, wall: Option<&Prepared>) {
+    let kept = |name: &OsStr| !environment.removes(name) && wall.is_none_or(|wall| wall.keeps(name));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| !kept(name)) {
         command.env_remove(name);
     }
     command.envs(environment.set.iter().map(|(name, value)| (name, value)));
+    command.envs(wall.into_iter().flat_map(Prepared::variables).map(|(name, value)| (name, value)));
 }
 
 /// Spawns on a thread that lives as long as this process: the parent-death signal of Linux comes when the *thread*
 /// ends that started the child, and the caller's thread may be one of a pool.
-fn spawn(mut command: Command, role: Role, controlling: Controlling) -> io::Result<Spawned> {
+fn spawn(
+    mut command: Command,
+    role: Role,
+    controlling: Controlling,
+    wall: Option<&Arc<Prepared>>,
+) -> io::Result<Spawned> {
     type Job = (Command, Sender<io::Result<Child>>);
     static SPAWNER: LazyLock<io::Result<Sender<Job>>> = LazyLock::new(|| {
         registry::prepare();
@@ -130,7 +149,7 @@ fn spawn(mut command: Command, role: Role, controlling: Controlling) -> io::Resu
         Ok(jobs)
     });
 
-    before_exec(&mut command, role, controlling);
+    before_exec(&mut command, role, controlling, wall.cloned());
     let gone = || io::Error::from(rustix::io::Errno::AGAIN);
     let jobs = SPAWNER.as_ref().map_err(|_| gone())?;
     let (reply, answer) = mpsc::channel();
@@ -174,7 +193,7 @@ fn hear_of_children() {
 
 /// Prepares what the child does between fork and exec.
 #[expect(unsafe_code, reason = "code between fork and exec; it makes system calls only and allocates nothing")]
-fn before_exec(command: &mut Command, role: Role, controlling: Controlling) {
+fn before_exec(command: &mut Command, role: Role, controlling: Controlling, wall: Option<Arc<Prepared>>) {
     let parent = rustix::process::getpid();
     let files = *OPEN_FILES;
     // SAFETY: everything called in there is a plain system call on values that were made before the fork.
@@ -196,7 +215,8 @@ fn before_exec(command: &mut Command, role: Role, controlling: Controlling) {
             default_signals();
             platform::close_on_exec();
             rustix::process::setrlimit(Resource::Nofile, files)?;
-            Ok(())
+            // The last step: behind the wall, some of the others are refused.
+            wall.as_ref().map_or(Ok(()), |wall| wall.enter())
         });
     }
 }
@@ -232,7 +252,7 @@ static OPEN_FILES: LazyLock<Rlimit> = LazyLock::new(|| {
 /// A signal that is ignored stays ignored over exec: under `nohup`, or behind `&` in a script, an agent could
 /// otherwise not be asked to stop.
 #[expect(unsafe_code, reason = "the dispositions of signals are not in rustix")]
-fn default_signals() {
+pub(super) fn default_signals() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::TSTP, Signal::CONT, Signal::CHILD] {
         // SAFETY: the default action needs no handler, and the call is safe between fork and exec.
         unsafe { libc::signal(signal.as_raw(), libc::SIG_DFL) };
@@ -242,4 +262,10 @@ fn default_signals() {
 /// The output of a small system program, in the language that programs read; for platforms without `/proc`.
 pub(super) fn output(program: &str, args: &[&str]) -> io::Result<Vec<u8>> {
     Ok(Command::new(program).args(args).env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::null()).output()?.stdout)
+}
+
+/// Becomes another program; returns only when that fails.
+#[cfg_attr(any(not(target_os = "linux"), ralph_portable), allow(dead_code))]
+pub(super) fn become_program(program: &Path, name: &OsStr, args: impl Iterator<Item = OsString>) -> io::Error {
+    Command::new(program).arg0(name).args(args).exec()
 }

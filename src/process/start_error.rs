@@ -55,6 +55,14 @@ pub enum StartError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The wall around it could not be built, so it was not started.
+    #[error("`{}` was not started, because its sandbox could not be set up: {reason}", program.display())]
+    NoWall {
+        /// As it was asked for.
+        program: OsString,
+        /// Why.
+        reason: String,
+    },
     /// Anything else the system said.
     #[error("could not start `{}`: {source}", program.display())]
     Other {

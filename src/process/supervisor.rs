@@ -7,6 +7,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant as StdInstant};
 
@@ -23,16 +24,16 @@ use super::mark::Mark;
 use super::pty::Terminal;
 use super::stop::{Look, Next, Phase, Sweep, next_settle_look};
 use super::tree::{self, Exited, Identity, Tree};
+use super::wall::{self, Prepared};
 use super::{Ended, Exit, Output, PrivateFile, StartError, StopReason, Stray, Stream, guardian, pty, resolve, spawn};
 
-/// As much as a pipe holds; one buffer serves both streams.
+/// As much as a pipe holds.
 const BUFFER: usize = 64 * 1024;
 
 /// The most that is read of an output that someone keeps open on purpose, once all is over.
 const REST: usize = 1024 * 1024;
 
-/// The longest time for which output is handed out without a pause. A flood would otherwise keep the caller from
-/// everything else that it waits for: orders, Unix signals, clocks.
+/// The longest time for which output is handed out without a pause, so that orders, signals and clocks get a turn.
 const LONGEST_BURST: Duration = Duration::from_millis(10);
 
 /// A started process. Dropping it kills it and all that it started.
@@ -42,15 +43,14 @@ pub struct Process {
     tree: Tree,
     exited: bool,
     ends: Ends,
-    /// Which stream is asked first; they take turns, so that a flood on one does not silence the other.
+    /// Which stream is asked first: they take turns.
     turn: usize,
     buffer: Box<[u8]>,
     rest: usize,
     stopwatch: Stopwatch,
     watch: Watch,
-    /// When the tree is looked at again although nothing asks for it.
     next_look: Duration,
-    /// When the caller last had to wait; none before the first output after that.
+    /// When the caller last had to wait, if anything came since.
     burst: Option<StdInstant>,
     drain: Duration,
     sleep: Pin<Box<Sleep>>,
@@ -63,7 +63,7 @@ pub struct Process {
     survivors: Vec<Stray>,
     unseen: bool,
     ended: Option<Ended>,
-    _files: Vec<PrivateFile>,
+    _kept: (Vec<PrivateFile>, Option<Arc<Prepared>>),
 }
 
 /// Starts a process; call it inside a tokio runtime with time and I/O.
@@ -83,13 +83,16 @@ fn start_as(
 ) -> Result<Process, StartError> {
     let path = resolve::program(&invocation)?;
     let mark = Mark::new();
+    let wall = wall::prepare(&invocation, mark)?;
     let _announced = guardian::announce(mark);
     let (group, procs) = group(mark).unzip();
     let explain = |error| resolve::explain(error, &invocation, &path);
     let (spawned, terminal) = match invocation.link {
-        Link::Pipe => spawn::on_pipes(&invocation, &path, mark, procs.as_ref()).map(|spawned| (spawned, None)),
+        Link::Pipe | Link::Inherited => {
+            spawn::on_pipes(&invocation, &path, mark, procs.as_ref(), wall.as_ref()).map(|spawned| (spawned, None))
+        }
         Link::Pty(size) => pty::open(size, &invocation.stdin).and_then(|(ours, theirs)| {
-            Ok((spawn::on_terminal(&invocation, &path, mark, procs.as_ref(), theirs)?, Some(ours)))
+            Ok((spawn::on_terminal(&invocation, &path, mark, procs.as_ref(), wall.as_ref(), theirs)?, Some(ours)))
         }),
     }
     .map_err(|error| {
@@ -136,7 +139,7 @@ fn start_as(
         survivors: Vec::new(),
         unseen: false,
         ended: None,
-        _files: invocation.files,
+        _kept: (invocation.files, wall),
     })
 }
 

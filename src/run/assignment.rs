@@ -147,6 +147,7 @@ impl<'p> Looping<'p> {
             role: role.as_deref(),
             remarks: &remarks,
             marker,
+            sandbox: plan.wall.as_ref().map(|wall| wall.told()),
         };
         let prompt = compose(&words, &context);
         let Worker { agent, transcript, timeout, startup, .. } = &plan.workers[assignment.worker];

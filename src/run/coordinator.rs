@@ -24,6 +24,7 @@ use crate::git::{Difference, Snapshots, Undo};
 use crate::journal::record::VERSION;
 use crate::journal::{Changed, Fact, IterationOutcome, Outcome, RunDirectory};
 use crate::plural::plural;
+use crate::sandbox::Watch;
 use crate::signals::Signal;
 use crate::transcript::PLAIN;
 
@@ -69,6 +70,7 @@ pub(crate) async fn run(
         words: String::new(),
         snapshots,
         question: None,
+        watch: super::wall::watch(plan),
         plugins: Plugins::new(plan.load_plugin.clone()),
         phase_began_with: BTreeMap::new(),
         stopped_by_hook: None,
@@ -130,6 +132,8 @@ pub(super) struct Looping<'p> {
     pub(super) snapshots: Snapshots,
     /// What the agent asks a person.
     pub(super) question: Option<String>,
+    /// What an agent must not change unseen.
+    pub(super) watch: Option<Watch>,
     /// The drivers and scripts that were loaded.
     pub(super) plugins: Plugins,
     /// What was different since the start of the run when this phase began.
@@ -257,7 +261,7 @@ impl Looping<'_> {
             }
             self.memory.remarks.clear();
             self.evaluate(&mut result, &assignment, recorder, interrupts).await?;
-            let IterationResult { report, mut receipt, broken_check, .. } = result;
+            let IterationResult { report, mut receipt, must_stop, .. } = result;
             if let Some(signal) = &report.signal {
                 recorder.fact(Fact::Signal { iteration: receipt.iteration, signal: signal.clone() })?;
             }
@@ -286,7 +290,7 @@ impl Looping<'_> {
             if let Some((outcome, reason)) = self.stopped_by_hook.take() {
                 return self.settle(outcome, reason, recorder).map_err(Halt::Error);
             }
-            if let Some(error) = broken_check {
+            if let Some(error) = must_stop {
                 self.settle(Outcome::Failed, error.message.clone(), recorder)?;
                 return Err(Halt::Error(error));
             }

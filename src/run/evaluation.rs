@@ -69,6 +69,8 @@ impl Looping<'_> {
         self.commit_iteration(number, &mut change, recorder).await?;
         self.snapshots.keep(number).await;
         self.tell_what_is_not_watched(recorder)?;
+        let complaints = std::mem::take(&mut result.complaints);
+        result.must_stop = self.look_at_wall(number, &complaints, recorder)?;
         result.report.veto = self.veto().await;
         match self.after_iteration(&result.receipt, recorder, interrupts).await? {
             HookEnd::Continue => {}
@@ -77,7 +79,8 @@ impl Looping<'_> {
             HookEnd::Skip => result.report.veto = Some("`hooks.after_iteration` skipped the checks".to_owned()),
             HookEnd::RunOver(end) => self.stopped_by_hook = Some(end),
         }
-        if result.report.is_claim() && result.report.veto.is_none() && !plan.verify.is_empty() {
+        let asks = result.report.is_claim() && result.report.veto.is_none() && result.must_stop.is_none();
+        if asks && !plan.verify.is_empty() {
             let mut verified = if result.report.interrupted {
                 verify::Verified { interrupted: true, ..verify::Verified::default() }
             } else {
@@ -97,7 +100,8 @@ impl Looping<'_> {
             };
             result.report.interrupted |= verified.interrupted;
             result.report.verification = verified.verification();
-            result.broken_check = verified.broken.take();
+            let after_checks = self.look_at_wall(number, &[], recorder)?;
+            result.must_stop = result.must_stop.take().or(after_checks).or(verified.broken.take());
             result.receipt.verified = (!verified.interrupted).then(|| verified.passed());
             if !verified.passed() && !verified.interrupted {
                 self.memory.remarks.push(verified.for_prompt());

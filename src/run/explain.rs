@@ -34,6 +34,9 @@ pub(crate) fn start_error(error: &StartError) -> UserError {
         StartError::TooLong { .. } => {
             UserError::usage(message).hint("pass the prompt on stdin: set `cli.prompt_mode: stdin` in `ralph.yml`")
         }
+        StartError::NoWall { .. } => {
+            UserError::usage(message).hint("see what this machine offers: `ralph sandbox explain`")
+        }
         StartError::Other { program, source } => {
             UserError::agent(format!("cannot start `{}`: {}", program.display(), io_reason(source)))
         }

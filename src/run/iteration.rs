@@ -246,7 +246,7 @@ impl Iteration<'_> {
         result.report.out_of_time = time.total().1 == Whose::Run && ended.stopped == Some(StopReason::Total);
         about.complete(&mut result);
         result.displayed = display.is_none() || show_missed(recorder, &observed, &result)?;
-        Ok(IterationResult { suspended, ..result })
+        Ok(IterationResult { suspended, complaints: observed.complaints, ..result })
     }
 
     fn reading(&self, recorder: &Recorder) -> Reading {

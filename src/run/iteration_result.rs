@@ -33,8 +33,11 @@ pub(crate) struct IterationResult {
     pub process: Ended,
     /// True when a failure is only assumed, because the dialect's terminal event did not come.
     pub assumed: bool,
-    /// A check that cannot run at all, so that no claim can ever be accepted.
-    pub broken_check: Option<UserError>,
+    /// Why the run must end here: a check that cannot run at all, so that no claim can ever be accepted, or files that were
+    /// changed behind the back of the wall.
+    pub must_stop: Option<UserError>,
+    /// Lines of tools that complain of permissions.
+    pub complaints: Vec<String>,
 }
 
 impl IterationResult {
@@ -115,6 +118,7 @@ pub(super) fn result_of(
         displayed: false,
         process: ended.clone(),
         assumed,
-        broken_check: None,
+        must_stop: None,
+        complaints: Vec::new(),
     }
 }

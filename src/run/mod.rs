@@ -38,6 +38,7 @@ pub(crate) mod sessions;
 pub(crate) mod template;
 pub(crate) mod verify;
 mod wait;
+mod wall;
 
 pub(crate) use coordinator::{Finished, run};
 pub(crate) use explain::start_error;

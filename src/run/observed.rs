@@ -3,6 +3,7 @@
 
 use super::reading::Authority;
 use crate::event::{Event, FailureClass, Known, Stream, Tag};
+use crate::sandbox::complaints;
 use crate::signals::markdown::is_invisible;
 
 /// What was seen so far.
@@ -17,7 +18,12 @@ pub(super) struct Observed {
     pub(super) visible: bool,
     /// The agent's own display showed something.
     pub(super) displayed: bool,
+    /// Lines of tools that complain of permissions, for an explanation by the wall.
+    pub(super) complaints: Vec<String>,
 }
+
+/// No more complaints of one iteration are kept.
+const MOST_COMPLAINTS: usize = 50;
 
 impl Observed {
     pub(super) fn see(&mut self, from: Stream, event: &Event) {
@@ -26,9 +32,16 @@ impl Observed {
                 let visible = !text.chars().all(is_invisible);
                 self.visible |= visible;
                 self.answered |= visible && matches!(tag, Tag::Ai | Tag::Think);
+                if *tag == Tag::Tool {
+                    self.complain(text);
+                }
             }
+            Event::Text { text, .. } => self.complain(text),
             Event::ToolStart { .. } => (self.visible, self.answered) = (true, true),
-            Event::ToolOutput { .. } => self.visible = true,
+            Event::ToolOutput { text, .. } => {
+                self.visible = true;
+                self.complain(text);
+            }
             Event::Meta { meta } if matches!(meta.kind(), Some("error" | "retry")) => match meta.known() {
                 Some(Known::Error { class: FailureClass::Auth, message, .. }) => self.refused(message),
                 Some(Known::Retry { class: FailureClass::Auth, message, .. }) => {
@@ -38,6 +51,11 @@ impl Observed {
             },
             _ => {}
         }
+    }
+
+    fn complain(&mut self, text: &str) {
+        let room = MOST_COMPLAINTS.saturating_sub(self.complaints.len());
+        self.complaints.extend(complaints(text).take(room));
     }
 
     fn refused(&mut self, message: String) {

@@ -1,6 +1,7 @@
 //! Everything a run is made of. The commands put it together; the loop only reads it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::budget::Prices;
@@ -18,6 +19,7 @@ use crate::agent::{Agent, Mode, Way};
 use crate::control::Order;
 use crate::error::UserError;
 use crate::process::{Clocks, Size};
+use crate::sandbox::Sandbox;
 use crate::signals::promise::Rule;
 use crate::transcript::Selected;
 use crate::user_file;
@@ -84,6 +86,8 @@ pub(crate) struct Plan {
     pub phases: Vec<(String, Plan)>,
     /// The most starts of an agent in an hour.
     pub calls_per_hour: Option<u32>,
+    /// The wall that everything is behind.
+    pub wall: Option<Arc<Sandbox>>,
 }
 
 /// One agent of the workers, and how its output is read.
@@ -117,6 +121,7 @@ impl Plan {
             of: self.policy.max_iterations,
             rules: &self.rules,
             marker: (!self.rule.is_mentioned_in(&words)).then(|| self.rule.told()),
+            sandbox: self.wall.as_ref().map(|wall| wall.told()),
             ..LoopContext::default()
         };
         let prompt = compose(&words, &context);

@@ -97,6 +97,8 @@ pub(crate) struct LoopContext<'a> {
     pub remarks: &'a [String],
     /// The completion marker, when the user's words do not speak of one.
     pub marker: Option<&'a str>,
+    /// What the wall around the agent means for it.
+    pub sandbox: Option<String>,
 }
 
 /// The prompt as it is sent. The marker never is on a line of its own here: an agent that repeats its
@@ -113,6 +115,9 @@ pub(crate) fn compose(words: &str, context: &LoopContext<'_>) -> String {
     }
     if let Some(role) = context.role {
         let _ = writeln!(prompt, "{}", role.trim_end());
+    }
+    if let Some(sandbox) = &context.sandbox {
+        let _ = writeln!(prompt, "{sandbox}");
     }
     for remark in context.remarks {
         let _ = writeln!(prompt, "Note: {}", remark.trim_end());
@@ -147,11 +152,12 @@ mod tests {
             role: Some("You wear a hat.\n"),
             remarks: &["be exact".to_owned(), "a person says: hello".to_owned()],
             marker: Some("<promise>COMPLETE</promise>"),
+            sandbox: Some("You work in a sandbox.".to_owned()),
         };
         assert_eq!(
             compose("Fix it.\n\n", &context),
             "Fix it.\n\n---\nLoop: this is iteration 2 of at most 20. The last iteration ended with: exit code 1. \
-             Earlier work is in the working directory.\nRule: Tests first.\nYou wear a hat.\nNote: be exact\nNote: a person says: hello\nWhen all of the work is done and checked, end \
+             Earlier work is in the working directory.\nRule: Tests first.\nYou wear a hat.\nYou work in a sandbox.\nNote: be exact\nNote: a person says: hello\nWhen all of the work is done and checked, end \
              your last message with <promise>COMPLETE</promise> on a line of its own. Do not write it before.\n"
         );
     }

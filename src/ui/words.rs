@@ -325,7 +325,7 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
         }
         Fact::Interrupt { unix_signal, action } => ("SYS", Ink::Warn, format!("{unix_signal}: {action}")),
         Fact::Paused => ("SYS", Ink::Warn, "paused; `ralph continue` ends the pause".to_owned()),
-        Fact::Notice { message } => ("SYS", Ink::Warn, message.clone()),
+        Fact::Notice { message } | Fact::Sandbox { message, .. } => ("SYS", Ink::Warn, message.clone()),
     };
     Some(Phrase { tag, ink, text })
 }

@@ -10,8 +10,10 @@ use crate::git;
 use crate::journal::{Lock, LockError, Summary};
 use crate::plugin;
 use crate::plural::plural;
+use crate::process::wall;
 use crate::process::{self, Containment, Invocation, runtime};
 use crate::run::start_error;
+use crate::sandbox::{self, Mode, describe_machine};
 use crate::ui::out;
 
 /// Below this a run will fail before long; below the other one it may.
@@ -30,6 +32,7 @@ pub(crate) fn look(
         terminal(),
         disk(workspace),
         processes(),
+        sandbox(settings),
     ];
     checks.extend(plugin::other_loops::notice(workspace).map(|notice| Check::fine("project", notice)));
     checks.extend(verify(settings, workspace));
@@ -104,6 +107,22 @@ fn processes() -> Check {
         (false, true) => Check::fine("processes", "ralph adopts orphans; control groups (cgroup v2) are not writable"),
         (false, false) => Check::note("processes", "orphans are found by their environment only")
             .advice("an agent's background processes can outlive it here"),
+    }
+}
+
+/// What this kernel offers for a wall around the agent, and whether one is wanted.
+fn sandbox(settings: &Settings) -> Check {
+    let machine = wall::machine();
+    let options = settings.sandbox();
+    let offered = describe_machine(&machine);
+    let mode = options.mode.name();
+    match sandbox::choose(&machine, options.backend) {
+        Ok(_) if options.mode == Mode::Off => Check::fine("sandbox", format!("off; {offered}"))
+            .advice("`--sandbox` or `sandbox: workspace` puts a wall around the agent"),
+        Ok(_) => Check::fine("sandbox", format!("{mode}; {offered}")),
+        Err(_) if options.mode == Mode::Off => Check::fine("sandbox", format!("off; {offered}")),
+        Err(reason) => Check::wrong("sandbox", format!("{mode} is not available: {reason}"))
+            .advice("use `--sandbox=off`, or `sandbox.required: false`, on a disposable machine"),
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) use frames::Answer;
 
 use crate::error::UserError;
 use crate::process::{
-    self, Clocks, Ended, Environment, Exit, Invocation, Output, Process, Stdin, StopStep, Stream, UnixSignal,
+    self, Clocks, Ended, Environment, Exit, Invocation, Needs, Output, Place, Process, Stdin, StopStep, Stream,
+    UnixSignal,
 };
 use frames::Said;
 
@@ -326,6 +327,7 @@ pub(crate) fn work(mode: &str, args: &[OsString], workspace: &Path, env: Environ
         args: fixed.into_iter().chain([helper.into()]).chain(args.iter().cloned()).collect(),
         env,
         stop: vec![StopStep { signal: UnixSignal::Term, grace: Duration::from_millis(500) }],
+        place: Place::Inside(Needs { of_agent: true, ..Needs::default() }),
         ..Invocation::new("bash", workspace)
     }
 }

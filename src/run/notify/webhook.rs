@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{PATIENCE, run};
-use crate::process::{Invocation, PrivateFile, Stdin};
+use crate::process::{Invocation, Place, PrivateFile, Stdin};
 
 /// The first line of an answer is never longer.
 const MOST_READ: usize = 4096;
@@ -77,7 +77,7 @@ impl Target {
 
 /// The address and the words go in by standard input: whoever lists processes must not see them.
 async fn by_curl(address: &str, body: &[u8]) -> Result<(), String> {
-    let mut invocation = Invocation::new("curl", "/");
+    let mut invocation = Invocation { place: Place::Outside, ..Invocation::new("curl", "/") };
     invocation.args =
         ["--silent", "--show-error", "--fail", "--output", "/dev/null", "--config", "-"].map(Into::into).into();
     // A line of that input cannot be long.

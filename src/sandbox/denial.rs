@@ -1,0 +1,58 @@
+//! What a tool's complaint has to do with the wall: one line for people and for the next prompt. Looks at paths only.
+
+use std::path::PathBuf;
+
+use super::data;
+use super::explain::Answer;
+use super::policy::Sandbox;
+
+/// How programs say that they were not allowed something.
+const SIGNS: [&str; 6] =
+    ["permission denied", "operation not permitted", "read-only file system", "eacces", "eperm", "erofs"];
+
+/// The longest part of an output that is kept for an explanation.
+const LONGEST_LINE: usize = 400;
+
+/// The lines of an output that complain of permissions; few, and short.
+pub(crate) fn complaints(text: &str) -> impl Iterator<Item = String> + '_ {
+    let tells = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        SIGNS.iter().any(|sign| line.contains(sign))
+    };
+    text.lines().filter(tells).take(5).map(|line| line.chars().take(LONGEST_LINE).collect())
+}
+
+impl Sandbox {
+    /// The path that a line complains about, and why the wall refused it; none when it did not.
+    pub(crate) fn explain_complaint(&self, line: &str) -> Option<(String, String)> {
+        let edge = |letter: char| letter.is_whitespace() || "'\"`()[]<>,;=|‘’“”".contains(letter);
+        let words = line.split(edge).map(|word| word.trim_end_matches([':', '.', '!', '?']));
+        let paths = words.filter(|word| word.starts_with('/') && word.len() > 1 || word.starts_with("~/"));
+        let paths = paths.filter_map(|word| data::path(word, self.home.as_deref(), &|_| None));
+        let paths: Vec<PathBuf> = paths.collect();
+        let answers = paths.iter().map(|path| (path, self.path(path)));
+        let mut refused = answers.filter_map(|(path, answer)| match answer {
+            Answer { read: Err(why), .. } => Some((path, "read", "read", why)),
+            Answer { write: Err(why), .. } => Some((path, "change", "write", why)),
+            Answer { .. } => None,
+        });
+        let (path, verb, key, why) = refused.next()?;
+        let path = path.display().to_string();
+        let message =
+            format!("the sandbox does not let the agent {verb} `{path}` ({why}); `sandbox.{key}` would allow it");
+        Some((path, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_about_permissions_are_complaints() {
+        let text =
+            "ok\ntouch: cannot touch '/etc/x': Permission denied\nError: EROFS: read-only file system, open\nfine";
+        assert_eq!(complaints(text).count(), 2);
+        assert_eq!(complaints("all tests passed").count(), 0);
+    }
+}

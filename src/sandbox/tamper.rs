@@ -1,0 +1,207 @@
+//! Files that others run or obey later: hooks, configuration, ralph's own settings. They are compared after each iteration,
+//! because Landlock cannot take a part out of a directory that may be changed.
+//!
+//! Restoring follows no link and writes nothing but what was read at the start.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::user_file;
+
+const MOST_FILES: usize = 2000;
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    File {
+        bytes: Vec<u8>,
+        mode: u32,
+    },
+    /// Too large to be kept, or not a plain file: known by its size, its number and its time.
+    Other(u64, u64, i64),
+    Directory,
+    Link(PathBuf),
+}
+
+/// The files that are watched, as they were.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    roots: Vec<PathBuf>,
+    before: BTreeMap<PathBuf, Found>,
+}
+
+/// Something that is not as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub path: PathBuf,
+    /// `added`, `changed` or `removed`.
+    pub how: &'static str,
+}
+
+impl Watch {
+    /// Remembers what is there now.
+    pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
+        let before = look(&roots);
+        Self { roots, before }
+    }
+
+    /// What has changed since.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let now = look(&self.roots);
+        let change = |path: &PathBuf, how| Change { path: path.clone(), how };
+        let gone = self.before.iter().filter_map(|(path, before)| match now.get(path) {
+            None => Some(change(path, "removed")),
+            Some(now) if now != before => Some(change(path, "changed")),
+            Some(_) => None,
+        });
+        let new = now.keys().filter(|path| !self.before.contains_key(*path)).map(|path| change(path, "added"));
+        let mut changes: Vec<Change> = gone.chain(new).collect();
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        changes
+    }
+
+    /// From now on, this is how it should be.
+    pub(crate) fn accept(&mut self) {
+        self.before = look(&self.roots);
+    }
+
+    /// Makes everything as it was; what could not be restored is returned.
+    pub(crate) fn restore(&self, changes: &[Change]) -> Vec<PathBuf> {
+        let mut failed = Vec::new();
+        // Parents come before what is in them.
+        for change in changes {
+            let restored = match self.before.get(&change.path) {
+                None => remove(&change.path),
+                Some(before) => put(&change.path, before),
+            };
+            if restored.is_err() {
+                failed.push(change.path.clone());
+            }
+        }
+        failed
+    }
+}
+
+fn look(roots: &[PathBuf]) -> BTreeMap<PathBuf, Found> {
+    let mut found = BTreeMap::new();
+    for root in roots {
+        add(root, &mut found, root.file_name().is_some_and(|name| name == ".git"));
+    }
+    found
+}
+
+/// `shallow`: what is in a directory does not count.
+fn add(path: &Path, found: &mut BTreeMap<PathBuf, Found>, shallow: bool) {
+    let Ok(metadata) = path.symlink_metadata() else { return };
+    if found.len() >= MOST_FILES {
+        return;
+    }
+    let other = || Found::Other(metadata.len(), metadata.ino(), metadata.ctime_nsec());
+    if metadata.is_symlink() {
+        found.insert(path.to_owned(), Found::Link(std::fs::read_link(path).unwrap_or_default()));
+    } else if metadata.is_dir() {
+        found.insert(path.to_owned(), Found::Directory);
+        let Ok(entries) = std::fs::read_dir(path) else { return };
+        entries.flatten().filter(|_| !shallow).for_each(|entry| add(&entry.path(), found, false));
+    } else if metadata.is_file() && metadata.len() <= MOST_BYTES {
+        let file = user_file::read(path, MOST_BYTES);
+        let mode = metadata.mode() & 0o7777;
+        found.insert(path.to_owned(), file.map_or_else(|_| other(), |bytes| Found::File { bytes, mode }));
+    } else {
+        found.insert(path.to_owned(), other());
+    }
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(_) => Ok(()),
+    }
+}
+
+fn put(path: &Path, before: &Found) -> std::io::Result<()> {
+    // A parent that became a link was changed itself, and is restored before this.
+    let parent = path.parent().ok_or(std::io::ErrorKind::NotFound)?;
+    if parent.symlink_metadata()?.is_symlink() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    match before {
+        Found::Directory if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) => Ok(()),
+        Found::Directory => {
+            remove(path)?;
+            std::fs::create_dir(path)
+        }
+        Found::Link(target) => {
+            remove(path)?;
+            std::os::unix::fs::symlink(target, path)
+        }
+        Found::File { bytes, mode } => {
+            remove(path)?;
+            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(*mode).open(path)?;
+            file.write_all(bytes)?;
+            file.set_permissions(std::fs::Permissions::from_mode(*mode))
+        }
+        Found::Other(..) => Err(std::io::ErrorKind::Unsupported.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_and_settings_are_as_they_were_after_restoring() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        std::fs::create_dir_all(root.join("hooks")).unwrap();
+        std::fs::write(root.join("hooks/pre-commit"), "#!/bin/sh\n").unwrap();
+        std::fs::write(root.join("config"), "[core]\n").unwrap();
+        let watch = Watch::new(vec![root.join("hooks"), root.join("config"), root.join("missing")]);
+        assert_eq!(watch.changes(), []);
+        std::fs::remove_file(root.join("hooks/pre-commit")).unwrap();
+        std::fs::write(root.join("hooks/post-commit"), "evil").unwrap();
+        std::fs::write(root.join("missing"), "evil").unwrap();
+        std::fs::remove_file(root.join("config")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", root.join("config")).unwrap();
+        let changes = watch.changes();
+        let told: Vec<(&str, &str)> =
+            changes.iter().map(|change| (change.path.file_name().unwrap().to_str().unwrap(), change.how)).collect();
+        let expected =
+            [("config", "changed"), ("post-commit", "added"), ("pre-commit", "removed"), ("missing", "added")];
+        assert_eq!(told, expected);
+        assert!(watch.restore(&changes).is_empty());
+        assert_eq!(watch.changes(), []);
+        assert_eq!(std::fs::read_to_string(root.join("config")).unwrap(), "[core]\n");
+    }
+
+    #[test]
+    fn a_directory_that_became_a_link_is_restored_and_nothing_behind_the_link_is_touched() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for directory in ["hooks", "elsewhere"] {
+            std::fs::create_dir(root.join(directory)).unwrap();
+            std::fs::write(root.join(directory).join("file"), directory).unwrap();
+        }
+        let watch = Watch::new(vec![root.join("hooks")]);
+        std::fs::remove_dir_all(root.join("hooks")).unwrap();
+        std::os::unix::fs::symlink(root.join("elsewhere"), root.join("hooks")).unwrap();
+        assert!(watch.restore(&watch.changes()).is_empty());
+        assert_eq!(watch.changes(), []);
+        assert_eq!(std::fs::read_to_string(root.join("elsewhere/file")).unwrap(), "elsewhere");
+    }
+
+    #[test]
+    fn mode_bits_count() {
+        let place = tempfile::tempdir().unwrap();
+        let hook = place.path().join("hook.sample");
+        std::fs::write(&hook, "x").unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let watch = Watch::new(vec![hook.clone()]);
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(watch.changes(), [Change { path: hook, how: "changed" }]);
+    }
+}
