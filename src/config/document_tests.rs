@@ -18,6 +18,7 @@ cli:
   pty: true
   default_mode: interactive
   idle_timeout_secs: 5
+  permissions: safe
   live: false
   leave_running: true
 event_loop:
