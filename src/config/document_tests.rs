@@ -42,6 +42,9 @@ fallback: [amp, demo]
 agent_priority: [codex, amp]
 core: {guardrails: [be kind]}
 rotate: [claude, codex]
+commit: iteration
+merge: ff
+worktree: {dir: ../w, copy: [.env], setup: npm ci}
 commands: {log: git log -3}
 hooks: {before_run: a, before_iteration: b, after_iteration: c, after_run: d, on_rejected: e, on_wait: f, timeout: 5, on_error: stop}
 list_prices: false
