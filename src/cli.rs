@@ -239,6 +239,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "COMMAND", conflicts_with = "transcript", help_heading = AGENT)]
     pub transcript_cmd: Option<String>,
 
+    /// Complete the run when all checks pass after an iteration; the agent need not say that it is done.
+    #[arg(long, help_heading = COMPLETION)]
+    pub until_checks: bool,
+
     /// A task list; a completion is rejected while it has open items (`- [ ]`).
     #[arg(long, value_name = "FILE", help_heading = COMPLETION)]
     pub plan_file: Option<PathBuf>,

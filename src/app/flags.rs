@@ -8,6 +8,7 @@ use crate::config::{
 };
 use crate::error::UserError;
 use crate::plugin;
+use crate::run::decide::Until;
 use crate::run::verify::Check;
 use crate::transcript::Choice;
 
@@ -65,6 +66,7 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
     Ok(Layer {
         verify: (!args.verify.is_empty())
             .then(|| Setting::new(args.verify.iter().map(Check::new).collect(), flag("--verify"))),
+        until: args.until_checks.then(|| Setting::new(Until::Checks, flag("--until-checks"))),
         plan_file: args.plan_file.clone().map(|path| Setting::new(Some(path), flag("--plan-file"))),
         min_iterations: args.min_iterations.map(|count| Setting::new(count, flag("--min-iterations"))),
         confirmations: args.confirmations.map(|count| Setting::new(count, flag("--confirmations"))),

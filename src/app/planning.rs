@@ -10,7 +10,7 @@ use crate::app::choose::{Purpose, choose, settle};
 use crate::app::flags::flags;
 use crate::app::notify::notify;
 use crate::app::wearer::of_wearer;
-use crate::app::{repository, script_modes};
+use crate::app::{gates, repository, script_modes};
 use crate::cli::Run;
 use crate::config::{self, Adapter, FileLayer, Layer, Origin, RunMode, SessionChoice, Setting, SettingValue, Settings};
 use crate::error::{UserError, io_reason};
@@ -116,13 +116,7 @@ pub(crate) fn plan_from(
     if let Selected::Command(argv) = &first.transcript {
         notices.push(format!("transcript command: `{}`", argv.join(" ")));
     }
-    for check in &settings.verify.value {
-        check.find_program(&workspace).map_err(|error| UserError {
-            message: format!("{} (from {})", error.message, settings.verify.origin),
-            ..error
-        })?;
-        notices.push(format!("completion check: `{}` (from {})", check.command, settings.verify.origin));
-    }
+    notices.extend(gates::examine(&settings, &workspace)?);
     if let Some(command) = &settings.notify_command.value {
         notices.push(format!(
             "notifications: `{}` (from {})",
@@ -161,7 +155,7 @@ pub(crate) fn plan_from(
         notices,
         verify: settings.verify.value.clone(),
         plan_file: settings.plan_file.value.clone(),
-        rules: settings.guardrails.value.clone(),
+        rules: gates::rules(&settings),
         allowed_paths: settings.allowed_paths.value.clone(),
         events_file: settings.events_file.value.clone(),
         keeps_diffs: settings.keep_diffs.value,
@@ -203,6 +197,7 @@ fn policy(settings: &Settings) -> Policy {
         max_cost_usd: settings.max_cost_usd.value.map(|usd| usd.0),
         max_stalled: settings.max_stalled.value.0,
         permission: settings.permission.value,
+        until: settings.until.value,
     }
 }
 

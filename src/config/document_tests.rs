@@ -28,7 +28,8 @@ event_loop:
   max_consecutive_failures: 2
   max_cost_usd: 2.5
   starting_event: work.start
-verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
+verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub, when: end, required: false, baseline: true}]
+until: checks
 completion: {match: anywhere, also: ['<<<RALPHEX:X>>>'], plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
 max_stalled: 0
 trust: ask

@@ -20,6 +20,7 @@ mod settings;
 mod table;
 mod trust;
 mod value;
+mod verify;
 
 pub(crate) use adapter::Adapter;
 pub(crate) use command::{CommandLine, Program, PromptMode, ShellLine, shell_words};

@@ -14,7 +14,7 @@ use super::trust::Trust;
 use super::value::{OneLine, RawBytes, RunMode};
 use crate::run::Commit;
 use crate::run::budget::Pricing;
-use crate::run::decide::Permission;
+use crate::run::decide::{Permission, Until};
 use crate::run::notify::Moment;
 use crate::run::verify::Check;
 use crate::signals::promise::Match;
@@ -97,7 +97,9 @@ settings! {
     "event_loop.starting_event" starting_event: Option<String> = None;
     /// Rules that are added to every prompt, one sentence each.
     "core.guardrails" guardrails: Vec<String> = Vec::new();
-    /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout` and `cwd`.
+    /// What ends a run as complete: `claim` (the agent says so, and the checks accept it) or `checks` (all checks pass after an iteration; no marker is needed).
+    "until" until: Until = Until::Claim;
+    /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout`, `cwd`, `when` (`claim`, `iteration` or `end`), `required` and `baseline`.
     "verify" verify: Vec<Check> = Vec::new();
     /// A task list; a completion is rejected while it has open items (`- [ ]`).
     "completion.plan_file" plan_file: Option<PathBuf> = None;

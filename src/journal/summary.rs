@@ -14,8 +14,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::activity::Activity;
+use super::compared::Compared;
 use super::reader::Reader;
-use super::receipt::{CheckResult, Cost, IterationOutcome, Receipt};
+use super::receipt::{Asked, CheckResult, Cost, IterationOutcome, Receipt};
 use super::record::{Body, Fact, Outcome, Record};
 use super::store::RunDirectory;
 use crate::control::Order;
@@ -208,6 +209,9 @@ pub struct End {
     /// What the agent wants to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The checks at the start, where they were run, and as they were run last.
+    #[serde(default, skip_serializing_if = "Compared::is_empty")]
+    pub compared: Compared,
 }
 
 impl Summary {
@@ -279,10 +283,12 @@ impl Summary {
                     });
                 }
             }
-            Fact::Verification { checks, .. } => {
+            Fact::Verification { checks, asked, .. } => {
                 if let Some(last) = self.iterations.last_mut() {
                     if self.light {
                         last.checks_at = Some(start);
+                    } else if *asked == Asked::End {
+                        last.checks.extend_from_slice(checks);
                     } else {
                         last.checks.clone_from(checks);
                     }
@@ -299,7 +305,18 @@ impl Summary {
                     }
                 }
             }
-            Fact::RunEnd { outcome, reason, exit_code, iterations, duration_ms, usage, cost, question, .. } => {
+            Fact::RunEnd {
+                outcome,
+                reason,
+                exit_code,
+                iterations,
+                duration_ms,
+                usage,
+                cost,
+                question,
+                compared,
+                ..
+            } => {
                 self.end = Some(End {
                     offset: start,
                     outcome: *outcome,
@@ -310,6 +327,7 @@ impl Summary {
                     usage: usage.clone(),
                     cost: *cost,
                     question: question.clone(),
+                    compared: compared.clone(),
                 });
             }
             Fact::Decision { outcome, .. } if self.light => self.settled = *outcome,
@@ -442,43 +460,5 @@ impl Summary {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::{Event, Stream, Tag};
-    use crate::journal::Journal;
-
-    #[test]
-    fn a_kept_summary_and_the_rest_of_the_journal_are_the_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let run = RunDirectory { id: "r".into(), path: directory.path().to_owned() };
-        let mut journal = Journal::create(&run.journal()).unwrap();
-        let mut kept = Summary::default();
-        for iteration in 1..=3 {
-            let start = Fact::iteration_start(iteration, 3);
-            let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };
-            let event = Event::text(Tag::Ai, "words");
-            let bodies = [
-                Body::Loop(start),
-                Body::Agent { iteration, from: Stream::Stdout, event },
-                Body::Loop(Fact::IterationEnd { receipt: Box::new(receipt) }),
-            ];
-            for body in bodies {
-                let appended = journal.append(body).unwrap();
-                if iteration < 3 {
-                    kept.see(&appended.record, appended.start, appended.end);
-                }
-            }
-        }
-        let whole = Summary::of(&run).unwrap();
-        std::fs::write(run.summary(), kept.to_json()).unwrap();
-        assert_eq!(Summary::of(&run).unwrap(), whole);
-        assert_eq!(whole.iterations.len(), 3);
-        assert_eq!(whole.duration_ms(), 15);
-        let length = std::fs::metadata(run.journal()).unwrap().len();
-        assert_eq!((whole.iterations[2].to, whole.covers), (length, length));
-        for damaged in [&b"{}"[..], b"", b"{\"form\":2,\"covers\":99999999"] {
-            std::fs::write(run.summary(), damaged).unwrap();
-            assert_eq!(Summary::of(&run).unwrap(), whole);
-        }
-    }
-}
+#[path = "summary_tests.rs"]
+mod tests;

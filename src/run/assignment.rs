@@ -80,7 +80,7 @@ impl<'p> Looping<'p> {
         let words = self.words.clone();
         let policy = self.policy();
         let number = self.memory.state.iterations + 1;
-        let marker = (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told());
+        let marker = plan.marker_for(&words);
         let role = assignment.worn.as_ref().map(|worn| worn.told(&plan.hats));
         let remarks = [self.memory.remarks.clone(), std::mem::take(&mut self.memory.orders.words)].concat();
         let context = LoopContext {

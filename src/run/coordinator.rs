@@ -164,6 +164,7 @@ impl Looping<'_> {
             unpriced: spent.unpriced,
             question: self.question.clone(),
             changed: Some(changed),
+            compared: self.memory.compared.clone(),
         })?;
         recorder.sync()
     }
@@ -184,6 +185,10 @@ impl Looping<'_> {
             // What the prompt said must not be lost with an iteration that does not count.
             let before = (self.memory.board.clone(), self.memory.orders.words.clone(), self.memory.remarks.clone());
             let assignment = self.assignment(recorder)?;
+            if self.take_baseline(&assignment, recorder, interrupts).await? {
+                let (outcome, reason) = (Outcome::Interrupted, "stopped by the user".to_owned());
+                return self.settle(outcome, reason, recorder).map_err(Halt::Error);
+            }
             self.memory.calls.add(Timestamp::now());
             let mut iteration = self.iteration(&assignment)?;
             let agent = &self.plan.workers[assignment.worker].agent;
@@ -272,6 +277,10 @@ impl Looping<'_> {
     ) -> Result<Option<(Outcome, String)>, UserError> {
         match verdict {
             Verdict::Finish { outcome, reason } => {
+                let (outcome, reason) = match outcome {
+                    Outcome::Complete => self.complete(reason, assignment, recorder, interrupts).await?,
+                    outcome => (outcome, reason),
+                };
                 let reason = match self.help(report, assignment).filter(|_| outcome == Outcome::AgentUnusable) {
                     Some(help) if help.contains('\n') => {
                         for message in help.lines().map(str::to_owned) {

@@ -9,9 +9,8 @@ use super::assignment::Assignment;
 use super::budget::Spent;
 use super::coordinator::Looping;
 use super::decide::{Failure, Progress, Report, Verification};
-use super::iteration::Inputs;
 use super::iteration_result::IterationResult;
-use super::{Interrupts, Recorder, Worker, sessions, verify};
+use super::{Interrupts, Recorder, Worker, sessions};
 use crate::agent::Agent;
 use crate::error::{UserError, io_reason};
 use crate::event::{FailureClass, Topic};
@@ -58,7 +57,7 @@ impl Looping<'_> {
         // What decides about the end of the run must be certain.
         let most_still = self.policy().max_stalled;
         let near_end = most_still > 0 && self.memory.state.still + 1 >= most_still;
-        let certain = near_end || result.report.is_claim() || !plan.allowed_paths.is_empty();
+        let certain = near_end || result.report.may_complete(plan.policy.until) || !plan.allowed_paths.is_empty();
         let effort = if certain { Effort::Full } else { Effort::Touched };
         let mut change = self.snapshots.take(By::Agent, plan.keeps_diffs, effort).await;
         self.tell_what_is_not_watched(recorder)?;
@@ -69,32 +68,7 @@ impl Looping<'_> {
         self.snapshots.keep(number).await;
         self.tell_what_is_not_watched(recorder)?;
         result.report.veto = self.veto().await;
-        if result.report.is_claim() && result.report.veto.is_none() && !plan.verify.is_empty() {
-            let mut verified = if result.report.interrupted {
-                verify::Verified { interrupted: true, ..verify::Verified::default() }
-            } else {
-                let verified = {
-                    let environment = self.environment(assignment);
-                    let deadline = self.deadline();
-                    let (inbox, orders) = (&mut self.inbox, &mut self.memory.orders);
-                    let mut inputs = Inputs { interrupts, inbox, orders, deadline };
-                    verify::verify(&plan.verify, &plan.workspace, &environment, &mut inputs, recorder).await?
-                };
-                let (passed, checks) = (verified.passed(), verified.checks.clone());
-                recorder.fact(Fact::Verification { iteration: number, passed, checks })?;
-                // What the commands changed is not the agent's work.
-                self.snapshots.take(By::Checks, false, Effort::Touched).await;
-                self.tell_what_is_not_watched(recorder)?;
-                verified
-            };
-            result.report.interrupted |= verified.interrupted;
-            result.report.verification = verified.verification();
-            result.broken_check = verified.broken.take();
-            result.receipt.verified = (!verified.interrupted).then(|| verified.passed());
-            if !verified.passed() && !verified.interrupted {
-                self.memory.remarks.push(verified.for_prompt());
-            }
-        }
+        self.ask_checks(result, assignment, recorder, interrupts).await?;
         if let Some(veto) = result.report.veto.as_ref().filter(|_| result.report.is_claim()) {
             self.memory.remarks.push(format!("completion rejected: {veto}."));
         }
@@ -267,7 +241,7 @@ impl Looping<'_> {
         changed
     }
 
-    fn tell_what_is_not_watched(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+    pub(super) fn tell_what_is_not_watched(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
         self.snapshots.notices().into_iter().try_for_each(|message| recorder.fact(Fact::Notice { message }))
     }
 

@@ -12,7 +12,7 @@ use super::paths::Forbidden;
 use super::sessions::Sessions;
 use crate::control::Orders;
 use crate::event::Usage;
-use crate::journal::Changed;
+use crate::journal::{Changed, Compared};
 
 /// How many earlier states of the working directory are remembered.
 const REMEMBERED: usize = 12;
@@ -61,6 +61,9 @@ pub(crate) struct Memory {
     /// That costs are estimated was said.
     #[serde(default)]
     pub noticed_estimate: bool,
+    /// The checks before the first iteration, and as they were run last.
+    #[serde(default)]
+    pub compared: Compared,
     /// Commits and rejected claims so far.
     #[serde(default)]
     pub changed: Changed,

@@ -12,6 +12,7 @@ pub(crate) mod decide;
 mod evaluation;
 mod explain;
 pub(crate) mod filter;
+mod gates;
 mod handover;
 pub(crate) mod hats;
 mod interrupt;

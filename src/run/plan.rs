@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::budget::Prices;
-use super::decide::Policy;
+use super::decide::{Policy, Until};
 use super::hats::Hats;
 use super::notify::Notify;
 use super::plugins::Loader;
@@ -93,11 +93,17 @@ impl Plan {
             iteration: 1,
             of: self.policy.max_iterations,
             rules: &self.rules,
-            marker: (!self.rule.is_mentioned_in(&words)).then(|| self.rule.told()),
+            marker: self.marker_for(&words),
             ..LoopContext::default()
         };
         let prompt = compose(&words, &context);
         Ok((words, prompt))
+    }
+
+    /// The marker that the agent must hear of: where its word counts, and the user's words do not speak of one.
+    pub(crate) fn marker_for(&self, words: &str) -> Option<&str> {
+        let is_needed = self.policy.until == Until::Claim && !self.rule.is_mentioned_in(words);
+        is_needed.then(|| self.rule.told())
     }
 
     /// The one that was chosen.

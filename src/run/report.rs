@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::budget::Spent;
+use super::decide::Until;
 use crate::event::FailureClass;
 use crate::journal::{IterationOutcome, Receipt};
 use crate::signals::Signal;
@@ -41,6 +42,13 @@ impl Report {
     /// True when the agent's turn went well and it says that all is done.
     pub(crate) const fn is_claim(&self) -> bool {
         self.failure.is_none() && matches!(self.signal, Some(Signal::Complete { .. }))
+    }
+
+    /// True when the checks decide whether the run is complete: after a claim, or, where they alone decide, unless the agent wants
+    /// something else.
+    pub(crate) const fn may_complete(&self, until: Until) -> bool {
+        let quiet = matches!(self.signal, None | Some(Signal::NearMiss { .. }));
+        self.is_claim() || matches!(until, Until::Checks) && self.failure.is_none() && quiet
     }
 
     /// True when a person stopped the iteration before its end. It does not count and is repeated on resume.

@@ -7,6 +7,7 @@ pub mod promise;
 pub(crate) mod stall;
 pub(crate) mod status_block;
 pub(crate) mod task_list;
+pub mod test_counts;
 pub(crate) mod topics;
 
 use serde::{Deserialize, Serialize};

@@ -207,6 +207,9 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
         text.push('\n');
         iteration(&mut text, tried, summary, palette, glyphs);
     }
+    for (line, ink) in compared(summary, glyphs) {
+        let _ = writeln!(text, "\n{}", palette.paint(ink, &line));
+    }
     for notice in &summary.notices {
         let _ = writeln!(text, "\n{}", palette.paint(Ink::Warn, &harmless(notice.lines().next().unwrap_or_default())));
     }
@@ -244,6 +247,10 @@ fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, pal
         let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
         let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
     }
+}
+
+fn compared(summary: &Summary, glyphs: &Glyphs) -> Vec<(String, Ink)> {
+    summary.end.as_ref().map(|end| words::compared(&end.compared, glyphs)).unwrap_or_default()
 }
 
 /// What an iteration left behind: files and commits.
@@ -306,6 +313,9 @@ pub(crate) fn markdown(run: &RunDetails) -> String {
             let mark = if check.passed { "x" } else { " " };
             let _ = writeln!(text, "- [{mark}] `{}` {}", code(&check.command), escaped(&check.ended));
         }
+    }
+    for (line, _) in compared(summary, &Glyphs::UNICODE) {
+        let _ = writeln!(text, "\n{}", escaped(&line));
     }
     text
 }

@@ -9,13 +9,13 @@ use crate::ui::words;
 
 /// The checks of an entry as rows.
 pub(crate) fn rows(index: &Index, entry: usize, theme: &Theme, columns: usize) -> Vec<Row> {
-    let Some((passed, checks)) = index.checks(entry) else {
+    let Some((asked, passed, checks)) = index.checks(entry) else {
         let asked = index.run().iterations.iter().rev().find(|tried| tried.checks_at.is_some());
         let hint =
             asked.map_or_else(String::new, |tried| format!("; the last ones ran after iteration {}", tried.iteration));
         return vec![Row::new(Ink::Dim, &format!("no check ran after this iteration{hint}"))];
     };
-    let (verdict, ink) = words::verification(passed, &checks);
+    let (verdict, ink) = words::verification(asked, passed, &checks);
     let mut rows = vec![Row::new(ink, &verdict)];
     let margin = Row::new(Ink::Dim, &format!("  {} ", theme.glyphs.gutter));
     for check in &checks {
