@@ -4,6 +4,8 @@
 
 #[path = "judgement/gates.rs"]
 mod gates;
+#[path = "judgement/judge.rs"]
+mod judge;
 #[path = "judgement/limits.rs"]
 mod limits;
 #[path = "judgement/safety_net.rs"]

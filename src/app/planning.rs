@@ -138,7 +138,11 @@ pub(crate) fn plan_from(
             workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
         }
     }
+    let judges =
+        gates::judges(&settings, &common, &workspace, |own| another(own, &file, &workspace, purpose, &mut loaded))?;
+    notices.extend(judges.iter().map(|(_, told)| told.clone()));
     let plan = Plan {
+        judges: judges.into_iter().map(|(seat, _)| seat).collect(),
         orders: Vec::new(),
         load_plugin: plugin::loader(loaded),
         workers,
@@ -153,7 +157,7 @@ pub(crate) fn plan_from(
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
         notices,
-        verify: settings.verify.value.clone(),
+        verify: settings.verify.value.checks.clone(),
         plan_file: settings.plan_file.value.clone(),
         rules: gates::rules(&settings),
         allowed_paths: settings.allowed_paths.value.clone(),
@@ -247,7 +251,7 @@ fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> 
 /// What the user should know about a prompt that is not used, or a check that is missing.
 fn remarks(task: &Task<'_>, settings: &Settings, workspace: &Path) -> Option<String> {
     match task {
-        Task::Asked(_) if settings.verify.value.is_empty() && settings.plan_file.value.is_none() => {
+        Task::Asked(_) if !gates::any(settings) && settings.plan_file.value.is_none() => {
             Some("no completion check: ralph believes the agent; add one with `--verify COMMAND`".to_owned())
         }
         Task::Mode(mode, args)

@@ -43,3 +43,4 @@ pub(crate) use settings::Settings;
 pub(crate) use table::Row;
 pub(crate) use trust::Trust;
 pub(crate) use value::{OneLine, RawBytes, RunMode, SettingValue};
+pub(crate) use verify::Verify;

@@ -12,11 +12,11 @@ use super::origin::{Origin, Setting};
 use super::table::layer;
 use super::trust::Trust;
 use super::value::{OneLine, RawBytes, RunMode};
+use super::verify::Verify;
 use crate::run::Commit;
 use crate::run::budget::Pricing;
 use crate::run::decide::{Permission, Until};
 use crate::run::notify::Moment;
-use crate::run::verify::Check;
 use crate::signals::promise::Match;
 use crate::transcript::Choice;
 
@@ -99,8 +99,10 @@ settings! {
     "core.guardrails" guardrails: Vec<String> = Vec::new();
     /// What ends a run as complete: `claim` (the agent says so, and the checks accept it) or `checks` (all checks pass after an iteration; no marker is needed).
     "until" until: Until = Until::Claim;
-    /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout`, `cwd`, `when` (`claim`, `iteration` or `end`), `required` and `baseline`.
-    "verify" verify: Vec<Check> = Vec::new();
+    /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout`, `cwd`, `when` (`claim`, `iteration` or `end`), `required` and `baseline`. A mapping with `judge` (an agent), `model`, `effort` and `prompt` is another agent that must accept it, read-only.
+    "verify" verify: Verify = Verify::default();
+    /// Another agent that must accept a completion, read-only, besides those in `verify`.
+    "judge" judge: Option<String> = None;
     /// A task list; a completion is rejected while it has open items (`- [ ]`).
     "completion.plan_file" plan_file: Option<PathBuf> = None;
     /// Additional completion markers, such as `<<<RALPHEX:REVIEW_DONE>>>`.

@@ -1,4 +1,4 @@
-//! Values of `verify` and `until`: the checks that decide when a run is done.
+//! Values of `verify` and `until`: the checks and judges that decide when a run is done.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use super::reading::Reading;
 use super::value::{SettingValue, words};
 use crate::error::UserError;
 use crate::run::decide::Until;
+use crate::run::judging::Judge;
 use crate::run::verify::{Check, DEFAULT_TIMEOUT, When};
 use crate::yaml::{Node, Value};
 
@@ -96,5 +97,128 @@ impl SettingValue for Check {
             },
         });
         json!({"anyOf": [{"type": "string"}, mapping]})
+    }
+}
+
+/// What `verify` lists: commands, and other agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verify {
+    pub checks: Vec<Check>,
+    pub judges: Vec<Judge>,
+}
+
+/// One item of the list.
+enum Gate {
+    Check(Check),
+    Judge(Judge),
+}
+
+impl SettingValue for Gate {
+    fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
+        match &node.value {
+            Value::Map(entries) if entries.iter().any(|entry| entry.key == "judge") => {
+                Judge::read(reading, node, key).map(Self::Judge)
+            }
+            _ => Check::read(reading, node, key).map(Self::Check),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Check(check) => check.shown(),
+            Self::Judge(judge) => judge.shown(),
+        }
+    }
+
+    fn written(&self) -> Json {
+        match self {
+            Self::Check(check) => check.written(),
+            Self::Judge(judge) => judge.written(),
+        }
+    }
+
+    fn schema() -> Json {
+        let mut schema = Check::schema();
+        if let Some(forms) = schema.get_mut("anyOf").and_then(Json::as_array_mut) {
+            forms.push(Judge::schema());
+        }
+        schema
+    }
+}
+
+impl SettingValue for Verify {
+    fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
+        let mut verify = Self::default();
+        for gate in Vec::<Gate>::read(reading, node, key)? {
+            match gate {
+                Gate::Check(check) => verify.checks.push(check),
+                Gate::Judge(judge) => verify.judges.push(judge),
+            }
+        }
+        Ok(verify)
+    }
+
+    fn shown(&self) -> String {
+        self.gates().shown()
+    }
+
+    fn written(&self) -> Json {
+        self.gates().written()
+    }
+
+    fn schema() -> Json {
+        Vec::<Gate>::schema()
+    }
+}
+
+impl Verify {
+    fn gates(&self) -> Vec<Gate> {
+        let checks = self.checks.iter().cloned().map(Gate::Check);
+        checks.chain(self.judges.iter().cloned().map(Gate::Judge)).collect()
+    }
+}
+
+/// The name of an agent, or a mapping of `judge` with more.
+impl SettingValue for Judge {
+    fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
+        if !matches!(node.value, Value::Map(_)) {
+            return Ok(Self { agent: String::read(reading, node, key)?, ..Self::default() });
+        }
+        let mut judge = Self::default();
+        for entry in reading.entries(node, key, "a mapping with `judge`")? {
+            let full = format!("{key}.{}", entry.key);
+            let mut text = || String::read(reading, &entry.node, &full);
+            match entry.key.as_str() {
+                "judge" => judge.agent = text()?,
+                "model" => judge.model = Some(text()?),
+                "effort" => judge.effort = Some(text()?),
+                "prompt" => judge.prompt = Some(text()?),
+                other => unknown(reading, key, other, entry, &["judge", "model", "effort", "prompt"]),
+            }
+        }
+        if judge.agent.is_empty() {
+            return Err(reading.expected(node, key, "the name of an agent, or a mapping with `judge`"));
+        }
+        Ok(judge)
+    }
+
+    fn shown(&self) -> String {
+        format!("judge {}", self.agent)
+    }
+
+    fn written(&self) -> Json {
+        let mut map = serde_json::Map::from_iter([("judge".to_owned(), json!(self.agent))]);
+        for (key, value) in [("model", &self.model), ("effort", &self.effort), ("prompt", &self.prompt)] {
+            map.extend(value.as_ref().map(|value| (key.to_owned(), json!(value))));
+        }
+        Json::Object(map)
+    }
+
+    fn schema() -> Json {
+        let text = String::schema();
+        json!({
+            "type": "object", "additionalProperties": false, "required": ["judge"],
+            "properties": {"judge": text, "model": text, "effort": text, "prompt": text},
+        })
     }
 }

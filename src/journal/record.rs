@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::compared::Compared;
+use super::judgement::Judgement;
 use super::receipt::{Asked, Changed, CheckResult, Cost, Receipt, is_zero};
 use crate::control::Order;
 use crate::event::{Event, Meta, SchemaError, Stream, Topic, Usage};
@@ -160,6 +161,28 @@ pub enum Fact {
         passed: bool,
         /// Each command.
         checks: Vec<CheckResult>,
+    },
+    /// Another agent begins to judge a claim. Its events follow, up to its judgement.
+    JudgeStart {
+        /// After which iteration.
+        iteration: u32,
+        /// Who judges.
+        agent: String,
+        /// Its model, where the user names one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The first or the second try.
+        attempt: u32,
+        /// Its process.
+        pid: Option<u32>,
+        /// How long its prompt is.
+        prompt_bytes: usize,
+    },
+    /// What a judge said.
+    Judged {
+        /// The judgement.
+        #[serde(flatten)]
+        judgement: Box<Judgement>,
     },
     /// An event was published, by the agent's words or by `ralph emit`.
     Published {

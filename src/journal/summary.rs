@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::activity::Activity;
 use super::compared::Compared;
+use super::judgement::{Judgement, Judges};
 use super::reader::Reader;
 use super::receipt::{Asked, CheckResult, Cost, IterationOutcome, Receipt};
 use super::record::{Body, Fact, Outcome, Record};
@@ -79,6 +80,9 @@ pub struct Summary {
     /// How it ended, when it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+    /// What judges spent.
+    #[serde(default, skip_serializing_if = "Judges::is_empty")]
+    pub judges: Judges,
     /// What a person should know.
     #[serde(default)]
     pub notices: Vec<String>,
@@ -141,6 +145,12 @@ pub struct IterationSummary {
     /// How the user's commands went.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
+    /// What other agents said of its claim.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judgements: Vec<Judgement>,
+    /// Where the last of them is in the journal, when they are not here.
+    #[serde(skip)]
+    pub judged_at: Option<u64>,
 }
 
 /// What an iteration said to the loop, in one word.
@@ -283,17 +293,11 @@ impl Summary {
                     });
                 }
             }
-            Fact::Verification { checks, asked, .. } => {
-                if let Some(last) = self.iterations.last_mut() {
-                    if self.light {
-                        last.checks_at = Some(start);
-                    } else if *asked == Asked::End {
-                        last.checks.extend_from_slice(checks);
-                    } else {
-                        last.checks.clone_from(checks);
-                    }
-                }
+            Fact::Judged { judgement } => {
+                self.judges.add(judgement);
+                self.see_gates(fact, start);
             }
+            Fact::Verification { .. } => self.see_gates(fact, start),
             Fact::IterationEnd { receipt } => {
                 if let Some(last) = self.iterations.last_mut() {
                     last.to = end;
@@ -349,6 +353,19 @@ impl Summary {
         }
     }
 
+    /// What checks and judges said of the newest iteration.
+    fn see_gates(&mut self, fact: &Fact, start: u64) {
+        let Some(last) = self.iterations.last_mut() else { return };
+        match fact {
+            Fact::Verification { .. } if self.light => last.checks_at = Some(start),
+            Fact::Verification { checks, asked: Asked::End, .. } => last.checks.extend_from_slice(checks),
+            Fact::Verification { checks, .. } => last.checks.clone_from(checks),
+            Fact::Judged { .. } if self.light => last.judged_at = Some(start),
+            Fact::Judged { judgement } => last.judgements.push((**judgement).clone()),
+            _ => {}
+        }
+    }
+
     /// The run begins, or it is resumed.
     fn begin(&mut self, fact: &Fact, at: Timestamp) {
         let Fact::RunStart {
@@ -396,6 +413,11 @@ impl Summary {
         self.iterations.iter().skip(self.decided).filter_map(|tried| tried.receipt.as_deref())
     }
 
+    /// What judges said of them.
+    pub(crate) fn undecided_judgements(&self) -> impl Iterator<Item = &Judgement> {
+        self.iterations.iter().skip(self.decided).flat_map(|tried| &tried.judgements)
+    }
+
     /// When the iterations started that the last decision does not know of.
     pub(crate) fn undecided_starts(&self) -> impl Iterator<Item = Timestamp> {
         self.iterations.iter().skip(self.decided).filter_map(|iteration| iteration.started)
@@ -405,6 +427,7 @@ impl Summary {
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         self.receipts().for_each(|receipt| usage.add(&receipt.usage));
+        usage.add(&self.judges.usage);
         usage
     }
 
@@ -420,12 +443,13 @@ impl Summary {
 
     /// Tokens of all iterations, as far as agents report them; `None` when none does.
     pub(crate) fn tokens(&self) -> Option<u64> {
-        self.ended().filter_map(|ended| ended.tokens).reduce(u64::saturating_add)
+        let judges = self.judges.usage.total_or_sum();
+        self.ended().filter_map(|ended| ended.tokens).chain(judges).reduce(u64::saturating_add)
     }
 
     /// What all iterations cost, as far as someone knows it; `None` when nobody does.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        self.ended().filter_map(|ended| ended.cost).reduce(Cost::and)
+        self.ended().filter_map(|ended| ended.cost).chain(self.judges.cost).reduce(Cost::and)
     }
 
     /// How long its iterations took, or the whole run when that is known.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::coordinator::Looping;
 use super::hats::{Hat, WornHat};
-use super::iteration::{Iteration, StatusBlocks, Time};
+use super::iteration::{Iteration, Part, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{CONTROL, LeftBehind, Plan, Recorder, Screen};
@@ -115,6 +115,7 @@ impl<'p> Looping<'p> {
         let session_usage = self.memory.sessions.usage(agent, &assignment.session);
         Ok(Iteration {
             number,
+            part: Part::Work,
             of: policy.max_iterations,
             invocation,
             line_cap: plan.line_cap,

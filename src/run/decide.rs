@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Spent;
 use super::judge::STOPPED;
 use super::report::gave_up;
-pub(crate) use super::report::{Failure, Progress, Report, Verification};
+pub(crate) use super::report::{Failure, Judged, Progress, Report, Verification};
 use crate::event::FailureClass;
 use crate::journal::Outcome;
 use crate::plural::plural;
@@ -31,6 +31,8 @@ const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(10);
 /// From this many rejected claims in a row on, the reason says to look at the checks.
 pub(crate) const LOUD_CLAIMS: u32 = 3;
+/// How many rejections of the same thing by a judge end a run.
+const SAME_REJECTIONS: u32 = 3;
 /// How many iterations in a row with denials and without progress end a run.
 const MOST_DENIED: u32 = 2;
 
@@ -239,9 +241,27 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report) -> (
             };
             return refuse(State { refuted, ..counted }, format!("{REJECTED}: {summary}{loud}"));
         }
+        // Nobody said anything.
+        Verification::None if said.is_none() => return refuse(counted, GOES_ON.to_owned()),
         Verification::None | Verification::Passed => {}
     }
-    let state = State { claims: before.claims + 1, refuted: 0, ..counted };
+    let counted = State { refuted: 0, ..counted };
+    match &report.judged {
+        Judged::NotAsked | Judged::Accepted { .. } => {}
+        Judged::Interrupted => return (counted, stopped()),
+        Judged::OutOfTime => return (counted, finish(Outcome::Limit, time_is_up(policy))),
+        Judged::NoVerdict { by, reason } => {
+            return (counted, finish(Outcome::Human, format!("the judge `{by}` gave no verdict: {reason}")));
+        }
+        Judged::Rejected { by, finding, times } if *times >= SAME_REJECTIONS => {
+            let reason = format!("the judge `{by}` rejected the same thing {times} times in a row: {finding}");
+            return (counted, finish(Outcome::Human, reason));
+        }
+        Judged::Rejected { by, finding, .. } => {
+            return refuse(counted, format!("{rejected} by the judge `{by}`: {finding}"));
+        }
+    }
+    let state = State { claims: before.claims + 1, ..counted };
     let verdict = if state.iterations < policy.min_iterations {
         again(format!(
             "{rejected}: iteration {} of at least {}",
@@ -252,18 +272,30 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report) -> (
         let said = said.as_deref().unwrap_or("all checks passed");
         again(format!("{said}: confirmation {} of {}", state.claims, policy.confirmations))
     } else {
-        finish(
-            Outcome::Complete,
-            match (said, report.verification == Verification::Passed) {
-                (Some(said), true) => format!("{said}, and all checks passed"),
-                (Some(said), false) => format!("{said}; not checked: no `verify` command"),
-                (None, _) => "all checks passed".to_owned(),
-            },
-        )
+        finish(Outcome::Complete, completed(said, report))
     };
     match verdict {
         Verdict::Again { .. } if report.interrupted => (state, stopped()),
         verdict => (state, verdict),
+    }
+}
+
+/// Why a run is complete.
+fn completed(said: Option<String>, report: &Report) -> String {
+    let judge = match &report.judged {
+        Judged::Accepted { by } => Some(format!("the judge `{by}` accepted it")),
+        _ => None,
+    };
+    let passed = report.verification == Verification::Passed;
+    let checks = passed.then(|| "all checks passed".to_owned());
+    if let (Some(said), false, None) = (&said, passed, &judge) {
+        return format!("{said}; not checked: no `verify` command");
+    }
+    let parts: Vec<String> = [said, checks, judge].into_iter().flatten().collect();
+    match parts.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{}, and {last}", before.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -427,3 +459,7 @@ const fn again(reason: String) -> Verdict {
 #[cfg(test)]
 #[path = "decide_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "decide_gates_tests.rs"]
+mod gates_tests;

@@ -3,7 +3,7 @@ use crate::journal::{IterationOutcome, Receipt};
 
 const MOST_TIME: Duration = Duration::from_secs(10_000);
 
-const POLICY: Policy = Policy {
+pub(super) const POLICY: Policy = Policy {
     max_iterations: 10,
     max_time: Some(MOST_TIME),
     max_consecutive_failures: 3,
@@ -17,19 +17,19 @@ const POLICY: Policy = Policy {
     until: Until::Claim,
 };
 
-fn failed(class: FailureClass) -> Report {
+pub(super) fn failed(class: FailureClass) -> Report {
     Report { failure: Some(Failure { class, message: "why".into(), retry_after: None }), ..Report::default() }
 }
 
-fn said(signal: Signal) -> Report {
+pub(super) fn said(signal: Signal) -> Report {
     Report { signal: Some(signal), ..Report::default() }
 }
 
-fn complete() -> Signal {
+pub(super) fn complete() -> Signal {
     Signal::Complete { marker: "LOOP_COMPLETE".into() }
 }
 
-fn outcome(state: State, report: &Report) -> Option<Outcome> {
+pub(super) fn outcome(state: State, report: &Report) -> Option<Outcome> {
     match decide(&POLICY, state, report, Duration::from_secs(1)).1 {
         Verdict::Finish { outcome, .. } => Some(outcome),
         Verdict::Again { .. } => None,
@@ -429,55 +429,5 @@ fn any_run_ends_within_its_limits() {
             }
         };
         assert_ne!(outcome, Outcome::Interrupted, "nobody interrupted run {run}");
-    }
-}
-
-#[test]
-fn checks_alone_can_complete_a_run() {
-    let policy = Policy { until: Until::Checks, ..POLICY };
-    let failed_check = || Verification::Failed { summary: "`x`: exit code 1".into() };
-    let near = Signal::NearMiss { marker: "m".into(), reason: "r".into(), line: "l".into() };
-    let replan = Signal::Replan { marker: "m".into() };
-    for (signal, verification, expected) in [
-        (None, Verification::Passed, Some(Outcome::Complete)),
-        (Some(near), Verification::Passed, Some(Outcome::Complete)),
-        (Some(complete()), Verification::Passed, Some(Outcome::Complete)),
-        (None, failed_check(), None),
-        (Some(complete()), failed_check(), None),
-        (None, Verification::NotAsked, Some(Outcome::Interrupted)),
-        (Some(replan), Verification::Passed, Some(Outcome::Human)),
-    ] {
-        let report = Report { signal: signal.clone(), verification, ..Report::default() };
-        let (state, verdict) = decide(&policy, State::default(), &report, Duration::ZERO);
-        let found = match &verdict {
-            Verdict::Finish { outcome, .. } => Some(*outcome),
-            Verdict::Again { .. } => None,
-        };
-        assert_eq!(found, expected, "{signal:?} {verdict:?}");
-        assert_eq!(state.refuted > 0, report.is_claim() && expected.is_none(), "only a claim is refuted: {signal:?}");
-    }
-    // Limits and the breaker work as ever.
-    let report = Report { verification: failed_check(), progress: Progress::None, ..Report::default() };
-    let last = State { iterations: 9, ..State::default() };
-    let reason = "limit reached: 10 iterations; the last iteration: not done yet: `x`: exit code 1";
-    assert_eq!(decide(&policy, last, &report, Duration::ZERO).1, finish(Outcome::Limit, reason.to_owned()));
-    let still = State { still: 3, ..State::default() };
-    let (_, verdict) = decide(&policy, still, &report, Duration::ZERO);
-    assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::NoProgress, .. }), "{verdict:?}");
-    // A failed iteration is not asked about.
-    let broken = Report { verification: Verification::Passed, ..failed(FailureClass::Agent) };
-    assert!(matches!(decide(&policy, State::default(), &broken, Duration::ZERO).1, Verdict::Again { .. }));
-}
-
-#[test]
-fn checks_at_the_end_decide_whether_it_is_complete() {
-    let reason = || "done".to_owned();
-    for (checks, expected) in [
-        (Verification::None, Outcome::Complete),
-        (Verification::Passed, Outcome::Complete),
-        (Verification::NotAsked, Outcome::Interrupted),
-        (Verification::Failed { summary: "`x`: exit code 1".into() }, Outcome::Failed),
-    ] {
-        assert_eq!(at_the_end(reason(), &checks).0, expected, "{checks:?}");
     }
 }

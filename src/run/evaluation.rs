@@ -9,6 +9,7 @@ use super::assignment::Assignment;
 use super::budget::Spent;
 use super::coordinator::Looping;
 use super::decide::{Failure, Progress, Report, Verification};
+use super::iteration::Halt;
 use super::iteration_result::IterationResult;
 use super::{Interrupts, Recorder, Worker, sessions};
 use crate::agent::Agent;
@@ -33,7 +34,7 @@ impl Looping<'_> {
         assignment: &Assignment,
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
-    ) -> Result<(), UserError> {
+    ) -> Result<(), Halt> {
         let plan = self.plan;
         let number = result.receipt.iteration;
         if let (Some(_), Some(Signal::Complete { marker } | Signal::Replan { marker })) =
@@ -68,13 +69,15 @@ impl Looping<'_> {
         self.snapshots.keep(number).await;
         self.tell_what_is_not_watched(recorder)?;
         result.report.veto = self.veto().await;
-        self.ask_checks(result, assignment, recorder, interrupts).await?;
+        let checks = self.ask_checks(result, assignment, recorder, interrupts).await?;
+        self.ask_judges(result, &checks, assignment, recorder, interrupts).await?;
         if let Some(veto) = result.report.veto.as_ref().filter(|_| result.report.is_claim()) {
             self.memory.remarks.push(format!("completion rejected: {veto}."));
         }
         result.report.progress = self.progress(result, &change);
         result.receipt.take(change);
         self.spend(result, recorder)?;
+        result.report.spent = result.report.spent.and(result.judges);
         self.substitute(&mut result.report, assignment);
         Ok(())
     }

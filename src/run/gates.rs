@@ -9,17 +9,17 @@ use super::verify::{self, Check, Verified, When};
 use super::{Interrupts, Recorder};
 use crate::error::UserError;
 use crate::git::{By, Effort};
-use crate::journal::{Asked, Fact, Outcome};
+use crate::journal::{Asked, CheckResult, Fact, Outcome};
 
 impl<'p> Looping<'p> {
-    /// Runs the checks that are due after an iteration. What they say counts where the run may be complete.
+    /// Runs the checks that are due after an iteration, and gives their results. What they say counts where the run may be complete.
     pub(super) async fn ask_checks(
         &mut self,
         result: &mut IterationResult,
         assignment: &Assignment,
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
-    ) -> Result<(), UserError> {
+    ) -> Result<Vec<CheckResult>, UserError> {
         let until = self.plan.policy.until;
         let decides = result.report.may_complete(until) && result.report.veto.is_none();
         let went_well = result.report.failure.is_none();
@@ -29,11 +29,11 @@ impl<'p> Looping<'p> {
             When::End => false,
         });
         if due.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         if result.report.interrupted {
             result.report.verification = if decides { Verification::NotAsked } else { Verification::None };
-            return Ok(());
+            return Ok(Vec::new());
         }
         let claim = decides && result.report.is_claim();
         let asked = if claim { Asked::Claim } else { Asked::Iteration };
@@ -55,7 +55,7 @@ impl<'p> Looping<'p> {
             };
             self.memory.remarks.push(verified.for_prompt(first));
         }
-        Ok(())
+        Ok(verified.checks)
     }
 
     /// Records once, before the first iteration, how the checks are that ask for it. True when a person wants the run to end.

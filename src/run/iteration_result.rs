@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Zoned;
 
+use super::budget::Spent;
 use super::decide::{Failure, Report};
 use super::iteration::StatusBlocks;
 use super::judge::judge;
@@ -33,6 +34,8 @@ pub(crate) struct IterationResult {
     pub process: Ended,
     /// True when a failure is only assumed, because the dialect's terminal event did not come.
     pub assumed: bool,
+    /// What the judges of its claim spent.
+    pub judges: Spent,
     /// A check that cannot run at all, so that no claim can ever be accepted.
     pub broken_check: Option<UserError>,
 }
@@ -115,5 +118,6 @@ pub(super) fn result_of(
         process: ended.clone(),
         assumed,
         broken_check: None,
+        judges: Spent::default(),
     }
 }

@@ -13,6 +13,7 @@ use super::sessions::Sessions;
 use crate::control::Orders;
 use crate::event::Usage;
 use crate::journal::{Changed, Compared};
+use crate::signals::verdict::Rejection;
 
 /// How many earlier states of the working directory are remembered.
 const REMEMBERED: usize = 12;
@@ -64,6 +65,12 @@ pub(crate) struct Memory {
     /// The checks before the first iteration, and as they were run last.
     #[serde(default)]
     pub compared: Compared,
+    /// What a judge rejected last, and how often in a row.
+    #[serde(default)]
+    pub rejection: Option<(String, Rejection, u32)>,
+    /// A notice said that the cost of a judge is unknown.
+    #[serde(default)]
+    pub noticed_unpriced_judge: bool,
     /// Commits and rejected claims so far.
     #[serde(default)]
     pub changed: Changed,

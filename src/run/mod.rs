@@ -19,6 +19,8 @@ mod interrupt;
 pub(crate) mod iteration;
 pub(crate) mod iteration_result;
 mod judge;
+mod judge_prompt;
+pub(crate) mod judging;
 mod memory;
 pub(crate) mod mode;
 pub(crate) mod notify;

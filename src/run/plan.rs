@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::budget::Prices;
 use super::decide::{Policy, Until};
 use super::hats::Hats;
+use super::judging::Seat;
 use super::notify::Notify;
 use super::plugins::Loader;
 use super::prompt::{LoopContext, Source, compose};
@@ -46,6 +47,8 @@ pub(crate) struct Plan {
     pub rules: Vec<String>,
     /// Commands that must agree with a claim.
     pub verify: Vec<Check>,
+    /// Other agents that must agree with it.
+    pub judges: Vec<Seat>,
     /// A task list whose open items veto a claim.
     pub plan_file: Option<PathBuf>,
     /// The only paths that may change; all of them when empty.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::figures;
+use super::judged;
 use super::model::RunState;
 use super::style::{Glyphs, Ink, Palette};
 use super::table::{Align, lines};
@@ -243,6 +244,9 @@ fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, pal
         let line = format!("{mark} {} {}", harmless(&check.name), harmless(&check.ended));
         let _ = writeln!(text, "  {}", palette.paint(ink, line.trim_end()));
     }
+    for (line, ink) in tried.judgements.iter().flat_map(|judgement| judged::lines(judgement, &glyphs.between())) {
+        let _ = writeln!(text, "  {}", palette.paint(ink, &line));
+    }
     for decision in summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
         let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
         let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
@@ -313,6 +317,10 @@ pub(crate) fn markdown(run: &RunDetails) -> String {
             let mark = if check.passed { "x" } else { " " };
             let _ = writeln!(text, "- [{mark}] `{}` {}", code(&check.command), escaped(&check.ended));
         }
+    }
+    let judgements = summary.iterations.last().map(|tried| &tried.judgements).into_iter().flatten();
+    for (line, _) in judgements.flat_map(|judgement| judged::lines(judgement, " · ")) {
+        let _ = writeln!(text, "\n{}", escaped(line.trim()));
     }
     for (line, _) in compared(summary, &Glyphs::UNICODE) {
         let _ = writeln!(text, "\n{}", escaped(&line));

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::figures;
 use super::history::clock;
+use super::judged;
 use super::model::{IterationState, RunState};
 use super::style::{Glyphs, Ink};
 use super::text::harmless;
@@ -329,6 +330,14 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             let (verdict, ink) = verification(*asked, *passed, checks);
             let lines = checks.iter().map(|result| check(result, ", ").0).chain([verdict]);
             ("VERIFY", ink, lines.collect::<Vec<_>>().join("\n"))
+        }
+        Fact::JudgeStart { agent, model, attempt, .. } => {
+            ("JUDGE", Ink::Agent, judged::start(agent, model.as_deref(), *attempt))
+        }
+        Fact::Judged { judgement } => {
+            let lines = judged::lines(judgement, ", ");
+            let ink = lines.first().map_or(Ink::None, |(_, ink)| *ink);
+            ("JUDGE", ink, lines.into_iter().map(|(line, _)| line).collect::<Vec<_>>().join("\n"))
         }
         Fact::Published { event, by, heard_by, .. } => {
             let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };

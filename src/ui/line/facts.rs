@@ -14,6 +14,7 @@ use crate::signals::Signal;
 use crate::ui::callouts;
 use crate::ui::figures;
 use crate::ui::history::clock;
+use crate::ui::judged;
 use crate::ui::style::Ink;
 use crate::ui::text::harmless;
 use crate::ui::words::{self, Phrase};
@@ -49,6 +50,12 @@ impl<W: Write> LineView<W> {
                 self.output.rule(&title, &clock(at), Ink::Strong)
             }
             Fact::IterationEnd { receipt } => self.iteration_end(receipt),
+            Fact::Judged { judgement } => {
+                let lines = judged::lines(judgement, &dot);
+                lines.iter().try_for_each(|(line, ink)| self.system(line, *ink))?;
+                self.last_checks.extend(lines);
+                Ok(())
+            }
             Fact::Verification { asked, passed, checks, .. } => self.verification(*asked, *passed, checks),
             Fact::Decision { wait_ms: Some(wait), .. } => {
                 let Some(Phrase { text, ink, .. }) = words::fact(fact, at) else { return Ok(()) };
