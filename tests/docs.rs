@@ -151,7 +151,7 @@ fn needs_more(words: &[String]) -> bool {
     let has = |flag: &str| words.iter().any(|word| word == flag);
     let only_parsed = ["tui", "resume", "answer", "retry", "emit", "as-claude"];
     only_parsed.contains(&words[0].as_str())
-        || ["--tui", "-i", "--fallback", "--agent-cmd", "--claude-command", "--endpoint", "--from"]
+        || ["--tui", "-i", "--fallback", "--judge", "--agent-cmd", "--claude-command", "--endpoint", "--from"]
             .iter()
             .any(|flag| has(flag) && !(*flag == "--from" && words[0] == "translate"))
         || (has("--agent") && !has("demo"))

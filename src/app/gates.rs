@@ -105,7 +105,8 @@ pub(super) fn judges(
             "; no git repository: what it changes cannot be undone"
         };
         let told = format!("judge: `{id}`, read-only (from {origin}){undone}");
-        seats.push((Seat { worker, prompt: judge.prompt }, told));
+        let place = seats.len();
+        seats.push((Seat { place, worker, prompt: judge.prompt }, told));
     }
     Ok(seats)
 }

@@ -10,6 +10,7 @@ use super::decide::{self, Report, Verdict, decide};
 use super::hats::Board;
 use super::iteration::{Halt, Inputs, record_order};
 use super::iteration_result::IterationResult;
+use super::judge::STOPPED;
 use super::plan::Worker;
 use super::plugins::{Output, Plugins, Upcoming};
 use super::wait::{Moment, WaitEnd};
@@ -172,6 +173,10 @@ impl Looping<'_> {
     /// Plays iterations until one of them ends the run.
     async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
         self.begin_watching(recorder).await?;
+        if self.take_baseline(recorder, interrupts).await? {
+            let (outcome, reason) = (Outcome::Interrupted, STOPPED.to_owned());
+            return self.settle(outcome, reason, recorder).map_err(Halt::Error);
+        }
         if self.memory.board == Board::default() && !self.plan.hats.hats.is_empty() {
             let event = Topic { topic: self.plan.hats.start().to_owned(), payload: String::new() };
             self.publish(recorder, 0, "the run", None, &event)?;
@@ -185,10 +190,6 @@ impl Looping<'_> {
             // What the prompt said must not be lost with an iteration that does not count.
             let before = (self.memory.board.clone(), self.memory.orders.words.clone(), self.memory.remarks.clone());
             let assignment = self.assignment(recorder)?;
-            if self.take_baseline(&assignment, recorder, interrupts).await? {
-                let (outcome, reason) = (Outcome::Interrupted, "stopped by the user".to_owned());
-                return self.settle(outcome, reason, recorder).map_err(Halt::Error);
-            }
             self.memory.calls.add(Timestamp::now());
             let mut iteration = self.iteration(&assignment)?;
             let agent = &self.plan.workers[assignment.worker].agent;

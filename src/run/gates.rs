@@ -7,6 +7,7 @@ use super::iteration::Inputs;
 use super::iteration_result::IterationResult;
 use super::verify::{self, Check, Verified, When};
 use super::{Interrupts, Recorder};
+use crate::agent::Session;
 use crate::error::UserError;
 use crate::git::{By, Effort};
 use crate::journal::{Asked, CheckResult, Fact, Outcome};
@@ -61,7 +62,6 @@ impl<'p> Looping<'p> {
     /// Records once, before the first iteration, how the checks are that ask for it. True when a person wants the run to end.
     pub(super) async fn take_baseline(
         &mut self,
-        assignment: &Assignment,
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<bool, UserError> {
@@ -69,7 +69,8 @@ impl<'p> Looping<'p> {
         if due.is_empty() || self.memory.state.iterations > 0 || !self.memory.compared.is_empty() {
             return Ok(false);
         }
-        let verified = self.run_checks(&due, (0, Asked::Start), assignment, recorder, interrupts).await?;
+        let nobody = Assignment { worker: 0, session: Session::New, worn: None };
+        let verified = self.run_checks(&due, (0, Asked::Start), &nobody, recorder, interrupts).await?;
         Ok(verified.interrupted)
     }
 

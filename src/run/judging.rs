@@ -37,6 +37,8 @@ pub struct Judge {
 
 /// A judge that can be asked.
 pub(crate) struct Seat {
+    /// Its place among the judges.
+    pub place: usize,
     pub worker: Worker,
     pub prompt: Option<String>,
 }
@@ -121,10 +123,10 @@ impl<'p> Looping<'p> {
             }
             match judgement.verdict {
                 Ruling::Accept => {
-                    self.memory.rejection = None;
+                    self.memory.rejection.take_if(|(place, ..)| *place == seat.place);
                     return Ok(Judged::Accepted { by });
                 }
-                Ruling::Reject => return Ok(self.rejected(by, &judgement)),
+                Ruling::Reject => return Ok(self.rejected(seat.place, by, &judgement)),
                 Ruling::None => reason = judgement.reason,
             }
             if spoiled {
@@ -135,12 +137,11 @@ impl<'p> Looping<'p> {
     }
 
     /// Tells the agent, and counts how often the same was rejected.
-    fn rejected(&mut self, by: String, judgement: &Judgement) -> Judged {
+    fn rejected(&mut self, place: usize, by: String, judgement: &Judgement) -> Judged {
         let rejection = Rejection::of(&judgement.findings, &judgement.criteria);
         let before = self.memory.rejection.take();
-        let times =
-            before.filter(|(judge, known, _)| *judge == by && known.is_same(&rejection)).map_or(0, |(.., times)| times)
-                + 1;
+        let same = before.filter(|(judge, known, _)| *judge == place && known.is_same(&rejection));
+        let times = same.map_or(0, |(.., times)| times) + 1;
         let mut remark = format!("completion rejected by the judge `{by}`. Fix this:\n");
         for finding in &rejection.findings {
             let _ = writeln!(remark, "- {finding}");
@@ -150,7 +151,7 @@ impl<'p> Looping<'p> {
         }
         self.memory.remarks.push(remark);
         let finding = rejection.first().to_owned();
-        self.memory.rejection = Some((by.clone(), rejection, times));
+        self.memory.rejection = Some((place, rejection, times));
         Judged::Rejected { by, finding, times }
     }
 
@@ -167,8 +168,6 @@ impl<'p> Looping<'p> {
         let earlier = std::fs::read_to_string(self.directory.difference(WHOLE_DIFF)).unwrap_or_default();
         let is_seen = self.snapshots.has_repository();
         let diff = if is_seen { self.snapshots.whole_patch().await.map(|patch| earlier + &patch) } else { None };
-        // It goes to another vendor.
-        let diff = diff.map(|diff| recorder.redactor().text(&diff).unwrap_or(diff));
         let changed = self.snapshots.since_start().await.unwrap_or_default();
         let files: Vec<String> = changed.into_keys().take(200).collect();
         let prompt = compose(&Case {
@@ -181,7 +180,8 @@ impl<'p> Looping<'p> {
             criteria: &criteria,
             asked: seat.prompt.as_deref(),
         });
-        (prompt, criteria)
+        // It may go to another vendor.
+        (recorder.redactor().text(&prompt).unwrap_or(prompt), criteria)
     }
 
     async fn try_judge(
@@ -219,7 +219,7 @@ impl<'p> Looping<'p> {
         judgement.duration_ms = ran.receipt.duration_ms;
         judgement.usage = ran.receipt.usage.clone();
         judgement.cost = self.plan.prices.cost(&judgement.usage, seat.worker.agent.options.model.as_deref());
-        let spoiled = self.take_back(guarded, fingerprint, attempt, &mut judgement, recorder).await?;
+        let spoiled = self.take_back(guarded, fingerprint, &mut judgement, recorder).await?;
         let (interrupted, out_of_time) = (ran.report.interrupted, ran.report.out_of_time);
         match (&ran.report.failure, verdict::read(&ran.heard.last_words, &hearing.criteria)) {
             _ if !judgement.reason.is_empty() => {}
@@ -239,7 +239,6 @@ impl<'p> Looping<'p> {
         &mut self,
         guarded: Option<Guarded>,
         fingerprint: u64,
-        attempt: u32,
         judgement: &mut Judgement,
         recorder: &mut Recorder,
     ) -> Result<bool, UserError> {
@@ -255,7 +254,8 @@ impl<'p> Looping<'p> {
         if judgement.changed.is_empty() {
             judgement.changed.push("the index".to_owned());
         }
-        let name = format!("{}-judge-{}-{attempt}", self.directory.id, judgement.iteration);
+        let moment = jiff::Timestamp::now().as_millisecond();
+        let name = format!("{}-judge-{}-{moment}", self.directory.id, judgement.iteration);
         let undone = match (&guarded, now) {
             (Some(guarded), Ok(Some(now))) => guarded.put_back(&now, &name).await.map_err(|error| error.to_string()),
             (Some(_), Ok(None)) => Err("it is in another repository".to_owned()),

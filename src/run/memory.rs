@@ -65,9 +65,9 @@ pub(crate) struct Memory {
     /// The checks before the first iteration, and as they were run last.
     #[serde(default)]
     pub compared: Compared,
-    /// What a judge rejected last, and how often in a row.
+    /// Which judge rejected something last, what, and how often in a row.
     #[serde(default)]
-    pub rejection: Option<(String, Rejection, u32)>,
+    pub rejection: Option<(usize, Rejection, u32)>,
     /// A notice said that the cost of a judge is unknown.
     #[serde(default)]
     pub noticed_unpriced_judge: bool,

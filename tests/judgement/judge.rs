@@ -146,6 +146,21 @@ fn the_same_rejection_three_times_needs_a_person() {
 }
 
 #[test]
+fn every_judge_must_accept_and_each_has_its_own_count() {
+    let config = "verify: [{judge: kind}, {judge: strict}]\n";
+    let strict = Script::new().counting().iteration(rejects("A test for the empty file is missing"));
+    let test = Test::new()
+        .named_agent("kind", Script::new().counting().iteration(says(ACCEPT)), READS)
+        .named_agent("strict", strict, READS)
+        .file("ralph.yml", config)
+        .repository();
+    let ran = test.agent(worker()).run().exits(3).after_iterations(3);
+    let reason = ran.facts("run_end")[0]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.starts_with("the judge `strict` rejected the same thing 3 times in a row"), "{reason}");
+    assert_eq!(ran.test.recorded_by("kind").len(), 3);
+}
+
+#[test]
 fn each_acceptance_criterion_gets_a_verdict() {
     let criteria = |first: &str| {
         let verdict = if first == "accept" { "accept" } else { "reject" };
@@ -200,6 +215,8 @@ fn what_a_judge_spends_counts() {
         "{asked:?}"
     );
     assert!(shown(&ran, &["show"]).contains("$4.00 (computed)"), "{}", shown(&ran, &["show"]));
+    let stats = shown(&ran, &["stats", "--csv"]);
+    assert!(stats.lines().any(|line| line.contains(",judge,") && line.contains(",0,2000000,4,")), "{stats}");
     test().args(&["--max-tokens", "1500000"]).run().exits(5).after_iterations(2).shows("2000000 used");
 }
 
@@ -237,4 +254,15 @@ fn a_judge_that_is_interrupted_says_nothing() {
     let ran = running.wait();
     let end = &ran.facts("run_end")[0];
     assert_eq!(end["outcome"], "interrupted", "{end}");
+}
+
+#[test]
+fn a_judge_of_another_vendor_sees_no_secret() {
+    let key = "sk-ant-api03-aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-aBcDeFgAA";
+    let leaks = Script::new().iteration(says(DONE).writes_file("config.txt", format!("key = {key}\n")));
+    let judge = Script::new().iteration(says(ACCEPT));
+    let test = Test::new().named_agent("judge", judge, READS).repository().agent(leaks);
+    let ran = test.args(&["--judge", "judge"]).run().complete();
+    let told = ran.test.recorded_by("judge")[0].stdin.clone().unwrap();
+    assert!(told.contains("+key = ") && !told.contains(key), "{told}");
 }

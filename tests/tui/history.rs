@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ralph::event::{Event, Stream, Topic, Usage};
 use ralph::journal::{
-    Asked, Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, RunDirectory, State, Store,
+    Asked, Body, CheckResult, Compared, Cost, CostSource, Fact, Outcome, Receipt, Record, RunDirectory, State, Store,
 };
 
 pub const ID: &str = "20261115-201500-test";
