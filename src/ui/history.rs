@@ -241,7 +241,8 @@ fn iteration(text: &mut String, tried: &IterationSummary, summary: &Summary, pal
     }
     for check in &tried.checks {
         let (mark, ink) = words::check_mark(check.passed, glyphs);
-        let line = format!("{mark} {} {}", harmless(&check.name), harmless(&check.ended));
+        let optional = if check.optional { " (not required)" } else { "" };
+        let line = format!("{mark} {} {}{optional}", harmless(&check.name), harmless(&check.ended));
         let _ = writeln!(text, "  {}", palette.paint(ink, line.trim_end()));
     }
     for (line, ink) in tried.judgements.iter().flat_map(|judgement| judged::lines(judgement, &glyphs.between())) {

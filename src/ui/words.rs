@@ -226,12 +226,13 @@ pub(crate) fn check(check: &CheckResult, between: &str) -> (String, Ink) {
 pub(crate) fn verification(asked: Asked, passed: bool, checks: &[CheckResult]) -> (String, Ink) {
     let failed = checks.iter().filter(|check| !check.passed && !check.optional);
     let failed = failed.map(|check| format!("`{}`", check.name)).collect::<Vec<_>>().join(", ");
+    let every = if checks.iter().all(|check| check.passed) { "every check" } else { "every required check" };
     match asked {
-        Asked::Claim if passed => ("verified: every check passed".to_owned(), Ink::Good),
+        Asked::Claim if passed => (format!("verified: {every} passed"), Ink::Good),
         Asked::Claim => (format!("completion rejected: {failed} failed"), Ink::Bad),
-        Asked::Iteration if passed => ("every check passed".to_owned(), Ink::Good),
+        Asked::Iteration if passed => (format!("{every} passed"), Ink::Good),
         Asked::Iteration => (format!("not done yet: {failed} failed"), Ink::Warn),
-        Asked::End if passed => ("every check at the end passed".to_owned(), Ink::Good),
+        Asked::End if passed => (format!("{every} at the end passed"), Ink::Good),
         Asked::End => (format!("failed at the end: {failed}"), Ink::Bad),
         Asked::Start => ("these are the checks before the first iteration".to_owned(), Ink::Dim),
     }

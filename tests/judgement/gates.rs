@@ -83,6 +83,7 @@ fn a_check_that_is_not_required_is_shown_and_no_veto() {
         .complete()
         .shows("verify style: exit code 4")
         .shows("not required")
+        .shows("verified: every required check passed")
         .shows("and all checks passed");
     assert_eq!(ran.facts("verification")[0]["passed"], json!(true));
 }
