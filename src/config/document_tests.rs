@@ -29,7 +29,9 @@ event_loop:
   max_consecutive_failures: 2
   max_cost_usd: 2.5
   starting_event: work.start
-verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
+verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub, when: end, required: false, baseline: true}, {judge: claude, model: m, effort: high, prompt: 'look: here'}]
+until: checks
+judge: codex
 completion: {match: anywhere, also: ['<<<RALPHEX:X>>>'], plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
 max_stalled: 0
 trust: ask

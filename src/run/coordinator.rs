@@ -12,6 +12,7 @@ use super::hats::Board;
 use super::hooks::{HookEnd, HookMoment};
 use super::iteration::{Halt, Inputs, record_order};
 use super::iteration_result::IterationResult;
+use super::judge::STOPPED;
 use super::plan::Worker;
 use super::plugins::{Output, Plugins, Upcoming};
 use super::wait::{Moment, WaitEnd};
@@ -187,6 +188,7 @@ impl Looping<'_> {
             unpriced: spent.unpriced,
             question: self.question.clone(),
             changed: Some(changed),
+            compared: self.memory.compared.clone(),
         };
         let told = serde_json::to_value(&end).unwrap_or_default();
         // The outcome is decided; a hook cannot change it any more.
@@ -203,6 +205,10 @@ impl Looping<'_> {
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<(Outcome, String), Halt> {
+        if self.take_baseline(recorder, interrupts).await? {
+            let (outcome, reason) = (Outcome::Interrupted, STOPPED.to_owned());
+            return self.settle(outcome, reason, recorder).map_err(Halt::Error);
+        }
         if self.memory.board == Board::default() && !self.plan.hats.hats.is_empty() {
             let event = Topic { topic: self.plan.hats.start().to_owned(), payload: String::new() };
             self.publish(recorder, 0, "the run", None, &event)?;
@@ -327,6 +333,10 @@ impl Looping<'_> {
     ) -> Result<Option<(Outcome, String)>, UserError> {
         match verdict {
             Verdict::Finish { outcome, reason } => {
+                let (outcome, reason) = match outcome {
+                    Outcome::Complete => self.complete(reason, assignment, recorder, interrupts).await?,
+                    outcome => (outcome, reason),
+                };
                 let reason = match self.help(report, assignment).filter(|_| outcome == Outcome::AgentUnusable) {
                     Some(help) if help.contains('\n') => {
                         for message in help.lines().map(str::to_owned) {
