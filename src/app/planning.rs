@@ -135,28 +135,9 @@ pub(crate) fn plan_from(
         ));
     }
     notices.extend(notify(&settings).problem(&workspace));
-    let mut workers = vec![first];
     let substitutes = settings.fallback.value.len();
-    for name in settings.fallback.value.clone() {
-        let own = of_wearer(&Wearer::named(&name), &settings.fallback.origin, &common);
-        workers.push(another(own, &file, &workspace, purpose, &mut loaded)?);
-    }
-    let mut rotation = Vec::new();
-    for name in &settings.rotate.value {
-        let known = workers.iter().position(|worker| worker.agent.id() == name);
-        if known.is_none() {
-            let own = of_wearer(&Wearer::named(name), &settings.rotate.origin, &common);
-            workers.push(another(own, &file, &workspace, purpose, &mut loaded)?);
-        }
-        rotation.push(known.unwrap_or(workers.len() - 1));
-    }
-    for Setting { value: (hat, wearer), origin } in &settings.hats.value.wearers {
-        let known = workers.iter().any(|worker| Some(worker.agent.id()) == wearer.agent.as_deref());
-        if wearer.is_special() || !known {
-            let worker = another(of_wearer(wearer, origin, &common), &file, &workspace, purpose, &mut loaded)?;
-            workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
-        }
-    }
+    let employ = |own| another(own, &file, &workspace, purpose, &mut loaded);
+    let (mut workers, rotation) = employed(first, &settings, &common, employ)?;
     let judges =
         gates::judges(&settings, &common, &workspace, |own| another(own, &file, &workspace, purpose, &mut loaded))?;
     notices.extend(judges.iter().map(|(_, told)| told.clone()));
@@ -184,10 +165,7 @@ pub(crate) fn plan_from(
         commands: settings.commands.value.0.clone(),
         hooks: hooks(&settings),
         rotation,
-        quota: QuotaLimits {
-            five_hours: settings.quota_5h.value.map(|percent| percent.0),
-            week: settings.quota_week.value.map(|percent| percent.0),
-        },
+        quota: quota(&settings),
         allowed_paths: settings.allowed_paths.value.clone(),
         events_file: settings.events_file.value.clone(),
         keeps_diffs: settings.keep_diffs.value,
@@ -207,6 +185,36 @@ pub(crate) fn plan_from(
     Ok(Planned { plan, settings, adapters: file.adapters, defined_by, why })
 }
 
+/// All workers: the chosen one, those that can take over, those that take turns, and those that only hats name. The
+/// second list says who takes turns.
+fn employed(
+    first: Worker,
+    settings: &Settings,
+    common: &Settings,
+    mut employ: impl FnMut(Settings) -> Result<Worker, UserError>,
+) -> Result<(Vec<Worker>, Vec<usize>), UserError> {
+    let mut workers = vec![first];
+    for name in &settings.fallback.value {
+        workers.push(employ(of_wearer(&Wearer::named(name), &settings.fallback.origin, common))?);
+    }
+    let mut rotation = Vec::new();
+    for name in &settings.rotate.value {
+        let known = workers.iter().position(|worker| worker.agent.id() == name);
+        if known.is_none() {
+            workers.push(employ(of_wearer(&Wearer::named(name), &settings.rotate.origin, common))?);
+        }
+        rotation.push(known.unwrap_or(workers.len() - 1));
+    }
+    for Setting { value: (hat, wearer), origin } in &settings.hats.value.wearers {
+        let known = workers.iter().any(|worker| Some(worker.agent.id()) == wearer.agent.as_deref());
+        if wearer.is_special() || !known {
+            let worker = employ(of_wearer(wearer, origin, common))?;
+            workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
+        }
+    }
+    Ok((workers, rotation))
+}
+
 /// The hooks that are set, each with its key.
 pub(super) fn hook_lines(settings: &Settings) -> impl Iterator<Item = (HookMoment, &Setting<Option<ShellLine>>)> {
     [
@@ -219,6 +227,13 @@ pub(super) fn hook_lines(settings: &Settings) -> impl Iterator<Item = (HookMomen
     ]
     .into_iter()
     .filter(|(_, line)| line.value.is_some())
+}
+
+fn quota(settings: &Settings) -> QuotaLimits {
+    QuotaLimits {
+        five_hours: settings.quota_5h.value.map(|percent| percent.0),
+        week: settings.quota_week.value.map(|percent| percent.0),
+    }
 }
 
 fn hooks(settings: &Settings) -> Hooks {

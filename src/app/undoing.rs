@@ -91,7 +91,8 @@ async fn perform(args: &Undo, run: &RunDirectory, workspace: &std::path::Path, e
     let saved = plain.save(&now, &name).await.map_err(cannot)?;
     // An undo that is repeated after it was done has nothing new to go back to.
     let is_there = (&now.tree, &now.head, &now.branch) == (&target.tree, &target.head, &target.branch);
-    if !args.redo && !undone.unfinished && !(is_there && undone.redo.is_some()) {
+    let keeps = args.redo || undone.unfinished || is_there && undone.redo.is_some();
+    if !keeps {
         undone.redo = Some(saved);
     }
     undone.unfinished = true;

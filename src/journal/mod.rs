@@ -18,6 +18,7 @@ pub(crate) mod record;
 mod safe_copy;
 pub(crate) mod store;
 pub(crate) mod summary;
+mod summary_parts;
 pub(crate) mod writer;
 
 pub(crate) use activity::Activity;

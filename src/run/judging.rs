@@ -112,7 +112,7 @@ impl<'p> Looping<'p> {
         let mut reason = String::new();
         for attempt in 1..=TRIES {
             let Tried { judgement, interrupted, out_of_time, spoiled } =
-                self.try_judge(&hearing, attempt, recorder, interrupts).await?;
+                Box::pin(self.try_judge(&hearing, attempt, recorder, interrupts)).await?;
             result.judges = result.judges.and(self.spend_on(&judgement, recorder)?);
             recorder.fact(Fact::Judged { judgement: Box::new(judgement.clone()) })?;
             if interrupted {

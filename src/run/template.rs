@@ -49,14 +49,10 @@ pub(crate) fn fill(text: &str, values: &[(&str, &str)]) -> String {
     for piece in pieces(text) {
         match piece {
             Piece::Text(plain) => filled.push_str(plain),
-            Piece::Variable(name) => match values.iter().find(|(known, _)| *known == name) {
-                Some((_, value)) => filled.push_str(value),
-                None => {
-                    filled.push_str("{{");
-                    filled.push_str(name);
-                    filled.push_str("}}");
-                }
-            },
+            Piece::Variable(name) => {
+                let value = values.iter().find(|(known, _)| *known == name);
+                filled.push_str(&value.map_or_else(|| format!("{{{{{name}}}}}"), |(_, value)| (*value).to_owned()));
+            }
         }
     }
     filled

@@ -85,7 +85,9 @@ impl Looping<'_> {
         agent: &str,
         recorder: &mut Recorder,
     ) -> Result<(), UserError> {
-        quotas.iter().for_each(|newest| quota::remember(&mut self.memory.quota, newest.clone()));
+        for newest in quotas {
+            quota::remember(&mut self.memory.quota, newest.clone());
+        }
         if self.plan.quota.is_set() && self.memory.quota.is_empty() && !self.memory.noticed_no_quota {
             self.memory.noticed_no_quota = true;
             let message = format!("`{agent}` has not reported its quota yet; `limits.quota` works only where it does");
