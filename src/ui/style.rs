@@ -142,7 +142,7 @@ impl Signs {
         column: "│",
         running: "●",
         complete: "★",
-        rejected: "!",
+        rejected: "✗",
         bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
         thumb: "┃",
     };
@@ -163,6 +163,11 @@ impl Glyphs {
     /// What is between two facts.
     pub(crate) fn between(&self) -> String {
         if self.dot == "," { ", ".to_owned() } else { format!(" {} ", self.dot) }
+    }
+
+    /// True when they are read aloud.
+    pub(crate) const fn are_words(&self) -> bool {
+        self.rule.is_empty()
     }
 
     /// For terminals that show Unicode.
@@ -212,7 +217,7 @@ impl Glyphs {
         bullet: "-",
         quote: ">",
         code: "",
-        more: "...",
+        more: "and",
         screen: &Signs::ASCII,
     };
 }

@@ -1,20 +1,16 @@
 //! What the agent of one iteration said and did, as far as it is known.
 
 use super::calls::Calls;
-use crate::event::{Event, FileChange, Known, Tag, TodoItem, Usage};
+use crate::event::{Event, FileChange, Known, TodoItem, Usage};
 use crate::journal::{Body, Fact, Record};
 
 /// This many files are kept.
 const MOST_FILES: usize = 500;
-/// More of the thinking is not kept.
-const MOST_THINKING: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Iteration {
     /// The newest plan.
     pub plan: Vec<TodoItem>,
-    /// The first thinking, for an agent without a plan.
-    pub thinking: String,
     pub calls: Calls,
     /// Files that the agent says it has changed.
     pub files: Vec<FileChange>,
@@ -25,10 +21,18 @@ pub(crate) struct Iteration {
 }
 
 impl Iteration {
+    /// An iteration in a workspace.
+    pub(crate) fn of(workspace: String) -> Self {
+        Self { calls: Calls::of(workspace), ..Self::default() }
+    }
+
     pub(crate) fn apply(&mut self, record: &Record) {
         match &record.body {
+            Body::Loop(Fact::RunStart { workspace, .. }) => self.calls.workspace.clone_from(workspace),
             Body::Loop(Fact::IterationStart { display, .. }) => {
-                *self = Self { own_display: *display, ..Self::default() };
+                let workspace = std::mem::take(&mut self.calls.workspace);
+                *self = Self::of(workspace);
+                self.own_display = *display;
             }
             Body::Loop(Fact::IterationEnd { .. }) => self.calls.cut_off(),
             Body::Agent { event, .. } => self.event(event, record),
@@ -38,12 +42,6 @@ impl Iteration {
 
     fn event(&mut self, event: &Event, record: &Record) {
         match event {
-            Event::Text { tag: Tag::Think, text, delta, parent: None } if self.thinking.len() < MOST_THINKING => {
-                if !delta && !self.thinking.is_empty() {
-                    self.thinking.push('\n');
-                }
-                self.thinking.push_str(&text[..text.floor_char_boundary(MOST_THINKING)]);
-            }
             Event::Text { .. } => {}
             Event::ToolStart { tool, parent } => self.calls.start(tool, parent.is_some(), record),
             Event::ToolOutput { tool, text, delta, .. } => self.calls.output(&tool.id, text, *delta),

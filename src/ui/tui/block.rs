@@ -65,9 +65,16 @@ pub(crate) struct Blocks {
     changed: Option<usize>,
     /// The agent's own display is shown instead of its words.
     own_display: bool,
+    /// Where the agent works: paths are shown as they are seen from there.
+    workspace: String,
 }
 
 impl Blocks {
+    /// None yet, of an agent that works there.
+    pub(crate) fn of(workspace: &str) -> Self {
+        Self { workspace: workspace.to_owned(), ..Self::default() }
+    }
+
     /// The first block that is different from before; asked once.
     pub(crate) fn take_changed(&mut self) -> Option<usize> {
         self.changed.take()
@@ -111,7 +118,7 @@ impl Blocks {
             Event::Text { tag, text, delta, parent } => self.words(at, *tag, text, *delta, parent.is_some()),
             Event::ToolStart { tool, parent } => {
                 let input = tool.input.as_ref().map(spelled_out).unwrap_or_default();
-                let call = Call::new(tool, parent.is_some(), at, when);
+                let call = Call::new(tool, parent.is_some(), at, when).seen_from(&self.workspace);
                 self.push(at, Kind::Tool(Box::new(Tool { call, input, output: String::new() })));
             }
             Event::ToolOutput { tool, text, delta, .. } => self.with_tool(&tool.id, at, when, |tool| {

@@ -235,6 +235,7 @@ impl Entry<'_> {
         let page = transcript.read.entry(number).or_insert_with(|| Page {
             from: range.start,
             to: range.start,
+            blocks: Blocks::of(&index.run().workspace),
             ..Page::default()
         });
         if page.to < range.end {
