@@ -228,6 +228,11 @@ pub(crate) fn print(text: &str) -> Result<u8, UserError> {
     shown(out::print(text))
 }
 
+/// The same for text that ralph has painted.
+pub(crate) fn print_painted(text: &str) -> Result<u8, UserError> {
+    shown(out::print_painted(text))
+}
+
 /// How showing something went. A reader that left had enough.
 pub(crate) fn shown(result: io::Result<()>) -> Result<u8, UserError> {
     match result {
