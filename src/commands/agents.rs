@@ -187,7 +187,7 @@ fn table(rows: impl Iterator<Item = [String; 7]>, columns: usize, palette: Palet
     let mut text =
         painted(&[Align::Left; 7], &cells, palette).into_iter().fold(String::new(), |all, line| all + &line + "\n");
     for line in legend.lines() {
-        wrap(line, columns).iter().for_each(|row| text += &format!("{row}\n"));
+        text.extend(wrap(line, columns).into_iter().map(|row| row + "\n"));
     }
     text
 }

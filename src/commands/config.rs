@@ -1,5 +1,7 @@
 //! `ralph config`: the effective values here, and where they come from.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value as Json, json};
 
 use crate::app::appearance::{columns, palette};
@@ -54,10 +56,11 @@ fn page(text: &str, columns: usize, palette: Palette) -> String {
         let margin = " ".repeat(line.len() - line.trim_start().len());
         match line.rsplit_once("  # ") {
             Some((value, origin)) if width(&line) > columns => {
-                page += &format!("{margin}{}\n{value}\n", palette.paint(Ink::Dim, &format!("# {origin}")));
+                let origin = palette.paint(Ink::Dim, &format!("# {origin}"));
+                let _ = writeln!(page, "{margin}{origin}\n{value}");
             }
             Some((value, origin)) => {
-                page += &format!("{value}  {}\n", palette.paint(Ink::Dim, &format!("# {origin}")));
+                let _ = writeln!(page, "{value}  {}", palette.paint(Ink::Dim, &format!("# {origin}")));
             }
             None if line.trim_start().starts_with('#') => page += &(palette.paint(Ink::Dim, &line) + "\n"),
             None if line.ends_with(':') => page += &(palette.paint(Ink::Strong, &line) + "\n"),

@@ -216,14 +216,15 @@ impl<W: Write> LineView<W> {
     fn meta(&mut self, meta: &Meta) -> io::Result<()> {
         let Some(known) = meta.known() else { return Ok(()) };
         let (text, ink) = match known {
-            Known::Todo { .. } | Known::Files { .. } => return Ok(()),
+            // The decision to wait says which limit it is, and its end.
+            Known::Todo { .. } | Known::Files { .. } | Known::Error { class: FailureClass::RateLimit, .. } => {
+                return Ok(());
+            }
             Known::Unparsed { .. } if std::mem::replace(&mut self.unparsed_shown, true) => return Ok(()),
             Known::Unparsed { reason, .. } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
                 (format!("a line was not understood{reason}; further ones are only counted"), Ink::Warn)
             }
-            // The decision to wait says it, with its end.
-            Known::Error { class: FailureClass::RateLimit, .. } => return Ok(()),
             Known::Retry { .. } if std::mem::replace(&mut self.retry_shown, true) => return Ok(()),
             known @ (Known::Session { .. } | Known::Model { .. } | Known::Version { .. }) => {
                 let kind = std::mem::discriminant(&known);

@@ -129,6 +129,16 @@ pub struct Signs {
     pub complete: &'static str,
     /// It is not, as a check says.
     pub rejected: &'static str,
+    /// Something turns: a tool is running.
+    pub turns: [&'static str; 4],
+    /// There is more on the left.
+    pub before: &'static str,
+    /// There is more on the right.
+    pub behind: &'static str,
+    /// Where a limit is, in a chart.
+    pub limit: &'static str,
+    /// The corner of a chart.
+    pub corner: &'static str,
     /// Bars from empty to full.
     pub bars: [&'static str; 9],
     /// Where the window is, on the edge of what is scrolled.
@@ -143,6 +153,11 @@ impl Signs {
         running: "●",
         complete: "★",
         rejected: "✗",
+        turns: ["◐", "◓", "◑", "◒"],
+        before: "‹",
+        behind: "›",
+        limit: "┄",
+        corner: "└",
         bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
         thumb: "┃",
     };
@@ -154,6 +169,11 @@ impl Signs {
         running: ">",
         complete: "*",
         rejected: "!",
+        turns: ["|", "/", "-", "\\"],
+        before: "<",
+        behind: ">",
+        limit: "-",
+        corner: "+",
         bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
         thumb: "#",
     };

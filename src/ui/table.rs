@@ -38,11 +38,12 @@ pub(crate) fn painted(columns: &[Align], rows: &[Vec<Cell>], palette: Palette) -
             let padding = " ".repeat(widest.saturating_sub(width(&cell.text)));
             let text = palette.paint(cell.ink, &cell.text);
             let gap = if at == 0 { "" } else { "  " };
-            line += &match align {
-                Align::Left if at + 1 == row.len() => format!("{gap}{text}"),
-                Align::Left => format!("{gap}{text}{padding}"),
-                Align::Right => format!("{gap}{padding}{text}"),
+            let (before, behind) = match align {
+                Align::Left if at + 1 == row.len() => ("", ""),
+                Align::Left => ("", padding.as_str()),
+                Align::Right => (padding.as_str(), ""),
             };
+            line.extend([gap, before, &text, behind]);
         }
         line.trim_end().to_owned()
     };
@@ -66,7 +67,9 @@ pub(crate) fn fit(rows: &mut [Vec<Cell>], least: &[&str], columns: usize) -> boo
             break;
         }
         if let Some(at) = rows.first().and_then(|head| head.iter().position(|cell| cell.text == *name)) {
-            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            for row in &mut *rows {
+                row.remove(at);
+            }
             missing = true;
         }
     }

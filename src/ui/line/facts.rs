@@ -17,11 +17,13 @@ use crate::ui::callouts::{self, Actions};
 use crate::ui::figures;
 use crate::ui::history::clock;
 use crate::ui::style::Ink;
-use crate::ui::text::harmless;
+use crate::ui::text::{harmless, safe, width};
 use crate::ui::words::{self, Phrase};
 
 /// How much a failed check shows of its output; the journal has more.
 const SHOWN_CHECK_LINES: usize = 10;
+/// A longer reason is no title.
+const LONGEST_TITLE: usize = 50;
 /// Nobody is called because of a shorter wait.
 const LONG_WAIT_MS: u64 = 60_000;
 
@@ -71,8 +73,13 @@ impl<W: Write> LineView<W> {
                 self.announce_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = words::outcome(*outcome);
                 self.output.line("", Ink::None)?;
-                self.output.rule(name, &clock(at), ink)?;
-                self.output.line(&harmless(reason), ink)?;
+                // A reason that begins with the outcome says both.
+                let reason = harmless(reason);
+                let says_both = reason.starts_with(name) && !reason.contains('\n') && width(&reason) <= LONGEST_TITLE;
+                self.output.rule(if says_both { &reason } else { name }, &clock(at), ink)?;
+                if !says_both {
+                    self.output.line(&reason, ink)?;
+                }
                 // A question may have options.
                 for line in question.iter().flat_map(|question| question.lines().skip(1)) {
                     self.output.line(&harmless(line), ink)?;
@@ -185,7 +192,9 @@ impl<W: Write> LineView<W> {
             if !check.passed && !check.tail.is_empty() {
                 let lines: Vec<&str> = check.tail.lines().collect();
                 let last = &lines[lines.len().saturating_sub(SHOWN_CHECK_LINES)..];
-                self.system(&last.join("\n"), Ink::Dim)?;
+                for line in last {
+                    self.output.row(self.below(), &format!("  {}", safe(line)), Ink::Dim)?;
+                }
             }
         }
         self.last_checks = checks.iter().map(|check| words::check(check, &dot)).collect();

@@ -35,10 +35,8 @@ pub(super) fn main_argument(input: &Object) -> String {
         return crate::ui::text::cut(&files, LONGEST);
     }
     let telling = TELLING.iter().find_map(|key| input.get(*key).map(|value| (*key, value)));
-    let (key, value) = match telling.or_else(|| input.iter().next().map(|(_, value)| ("", value))) {
-        Some((key, value)) => (key, value),
-        None => return String::new(),
-    };
+    let first = input.values().next().map(|value| ("", value));
+    let Some((key, value)) = telling.or(first) else { return String::new() };
     let text = match value {
         Value::Null => String::new(),
         Value::String(text) => without_shell(text).into_owned(),

@@ -16,6 +16,8 @@ pub(crate) struct Iteration {
     pub files: Vec<FileChange>,
     /// Tokens and money as they were reported; `None` when nothing was.
     pub usage: Option<Usage>,
+    /// The model, when the agent names it.
+    pub model: Option<String>,
     /// The agent's own display is shown instead of its events.
     pub own_display: bool,
 }
@@ -49,6 +51,7 @@ impl Iteration {
             Event::Usage { usage } => self.usage.get_or_insert_default().add(usage),
             Event::Meta { meta } => match meta.known() {
                 Some(Known::Todo { items }) => self.plan = items,
+                Some(Known::Model { model }) => self.model = Some(model),
                 Some(Known::Files { changes }) => {
                     for change in changes {
                         let is_known = self.files.iter().any(|known| known.path == change.path);

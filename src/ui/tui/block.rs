@@ -6,13 +6,16 @@
 use jiff::Timestamp;
 
 use crate::event::{Event, Known, Meta, Object, Stream, Tag, TodoItem, ToolStart};
-use crate::journal::{Body, Fact, Record};
+use crate::journal::{Body, Fact, IterationOutcome, Record};
 use crate::ui::model::Call;
 use crate::ui::style::Ink;
 use crate::ui::words::{self, Phrase};
 
 /// More of one block is not shown.
 const LONGEST: usize = 256 * 1024;
+
+/// So much of a failed check's output is shown; the pane has more.
+const CHECK_LINES: usize = 12;
 
 /// More lines that came alone are not taken together: each new one lays out all of them again.
 const MOST_LINES: usize = 200;
@@ -42,6 +45,12 @@ pub(crate) enum Kind {
     /// A remark of the loop, or of the system around the agent.
     Remark {
         tag: &'static str,
+        text: String,
+        ink: Ink,
+    },
+    /// What an iteration came to.
+    Report {
+        outcome: IterationOutcome,
         text: String,
         ink: Ink,
     },
@@ -201,7 +210,7 @@ impl Blocks {
             Fact::Display { text, .. } => self.words(at, Tag::Ai, text, true, false),
             Fact::IterationEnd { receipt } => {
                 let (parts, ink) = words::report(receipt);
-                self.remark(at, "REPORT", ink, parts.join(", "));
+                self.push(at, Kind::Report { outcome: receipt.outcome, text: parts.join(", "), ink });
                 for line in words::left_behind(receipt) {
                     self.remark(at, "SYS", Ink::Warn, line);
                 }
@@ -212,6 +221,17 @@ impl Blocks {
                 self.remark(at, "END", ink, format!("{reason} (exit code {exit_code})"));
                 if let Some(question) = question {
                     self.remark(at, "ASKS", Ink::Warn, question.as_str());
+                }
+            }
+            Fact::Verification { checks, .. } => {
+                if let Some(Phrase { tag, ink, text }) = words::fact(fact, when) {
+                    self.remark(at, tag, ink, text);
+                }
+                // Why a claim was rejected is what someone wants to know first.
+                for check in checks.iter().filter(|check| !check.passed && !check.tail.is_empty()) {
+                    let lines: Vec<&str> = check.tail.lines().collect();
+                    let last = &lines[lines.len().saturating_sub(CHECK_LINES)..];
+                    self.remark(at, "", Ink::None, last.join("\n"));
                 }
             }
             other => {
