@@ -23,6 +23,8 @@ mod pty;
 mod restore;
 #[path = "tui/screens.rs"]
 mod screens;
+#[path = "tui/states.rs"]
+mod states;
 #[path = "tui/steer.rs"]
 mod steer;
 mod support;

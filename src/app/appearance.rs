@@ -56,6 +56,11 @@ pub(crate) fn appearance(args: AppearanceArgs) -> Appearance {
     Appearance { palette, glyphs, columns, motion, letters, detail: Detail::default(), alert, place }
 }
 
+/// The colours of commands that have no flag for them.
+pub(crate) fn palette() -> Palette {
+    appearance(AppearanceArgs { color: Colour::Auto, ascii: false }).palette
+}
+
 /// How wide standard output is.
 pub(crate) fn columns() -> Columns {
     match std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()) {

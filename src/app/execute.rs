@@ -163,7 +163,7 @@ impl Performance {
             (Some(interrupt), _) => process::die_by(interrupt.number()),
             (None, Some(Left::Signal(number))) => process::die_by(number),
             (None, Some(Left::Answered(words))) => resume::answer(answered(words, directory.id, view)),
-            (None, Some(Left::Closed)) => Ok(finished.outcome.exit_code()),
+            (None, Some(Left::Closed | Left::Runs)) => Ok(finished.outcome.exit_code()),
             (None, None) => follow_up::end(finished.outcome.exit_code(), &directory, show, view),
         }
     }

@@ -12,9 +12,6 @@ use crate::ui::RunState;
 use crate::ui::history::RunDetails;
 use crate::ui::out;
 
-/// How much of a prompt is read for its first words.
-const BEGINNING: usize = 400;
-
 /// The runs of one project.
 pub(crate) struct Here {
     pub store: Store,
@@ -154,7 +151,7 @@ impl Here {
         // Its directory has a name that was checked; what a file says may be anything.
         summary.run.clone_from(&run.id);
         let state = RunState::of(&summary, self.is_running(run));
-        Ok(RunDetails { state, words: first_words(run), summary, place: run.place() })
+        Ok(RunDetails { state, words: run.goal(), summary, place: run.place() })
     }
 }
 
@@ -205,27 +202,14 @@ fn no_runs(workspace: &Path) -> UserError {
         .hint("change to the directory of the run, or start one: `ralph run \"…\"`")
 }
 
-/// The first words of the first prompt.
-pub(crate) fn first_words(run: &RunDirectory) -> String {
-    use std::io::Read as _;
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(run.prompt(1)).and_then(|file| file.take(BEGINNING as u64).read_to_end(&mut bytes));
-    if read.is_err() {
-        return String::new();
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    text.lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or_default()
-        .trim_start_matches('#')
-        .trim()
-        .to_owned()
-}
-
 /// Prints; whoever reads may have enough before the end.
 pub(crate) fn print(text: &str) -> Result<u8, UserError> {
     shown(out::print(text))
+}
+
+/// The same for text that ralph has painted.
+pub(crate) fn print_painted(text: &str) -> Result<u8, UserError> {
+    shown(out::print_painted(text))
 }
 
 /// How showing something went. A reader that left had enough.

@@ -166,7 +166,7 @@ impl Runs for AllRuns {
             kept.insert(journal, summary.clone());
         }
         summary.run.clone_from(&place.directory.id);
-        let words = super::find::first_words(&place.directory);
+        let words = place.directory.goal();
         Some(RunDetails { state: RunState::of(&summary, place.alive), words, summary, place: place.directory.place() })
     }
 

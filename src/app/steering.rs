@@ -28,11 +28,16 @@ impl Steering {
     }
 }
 
+/// The Unix signals that end a full screen.
+pub(crate) fn ending_signals() -> Vec<i32> {
+    process::end_like_sigterm();
+    let all = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().chain(process::ending_signals());
+    all.filter(|signal| !process::ignores(*signal)).collect()
+}
+
 impl Actions for Steering {
     fn ending_signals(&self) -> Vec<i32> {
-        process::end_like_sigterm();
-        let all = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().chain(process::ending_signals());
-        all.filter(|signal| !process::ignores(*signal)).collect()
+        ending_signals()
     }
 
     fn order(&mut self, order: &Order) -> Result<(), String> {

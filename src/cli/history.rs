@@ -119,6 +119,10 @@ pub(crate) struct Tui {
     #[command(flatten)]
     pub which: Which,
 
+    /// List all runs of this machine, and open one of them.
+    #[arg(short, long)]
+    pub all: bool,
+
     /// How it looks.
     #[command(flatten)]
     pub view: ViewArgs,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::plugins::{self, Plugin};
 use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
+use crate::app::appearance::{columns, palette};
 use crate::app::choose::{Purpose, catalog, choose, options, passed_over, question, settle, still_waiting};
 use crate::app::repository::NOT_EXAMINED;
 use crate::app::warn;
@@ -16,8 +17,8 @@ use crate::error::UserError;
 use crate::plugin::{self, Chosen};
 use crate::process;
 use crate::process::runtime;
-use crate::ui::out;
-use crate::ui::pretty;
+use crate::ui::table::{Align, Cell, fit, painted};
+use crate::ui::{Ink, Palette, harmless, out, pretty, wrap};
 
 /// Runs `ralph agents` or one of its subcommands.
 pub(crate) fn run(args: &Agents) -> Result<u8, UserError> {
@@ -42,12 +43,15 @@ pub(crate) fn run(args: &Agents) -> Result<u8, UserError> {
             if args.json {
                 pretty(&Value::Array(rows.iter().map(Row::json).chain(plugins.iter().map(Plugin::json)).collect()))
             } else {
-                table(rows.iter().map(Row::cells).chain(plugins.iter().map(Plugin::cells))) + &used(&file, &workspace)
+                let cells = rows.iter().map(Row::cells).chain(plugins.iter().map(Plugin::cells));
+                let used: Vec<String> = used(&file, &workspace).lines().map(harmless).collect();
+                table(cells, columns().count(), palette())
+                    + &used.iter().fold(String::new(), |all, line| all + line + "\n")
             }
         }
     };
     // The reader may be gone.
-    let _ = out::print(&text);
+    let _ = if args.action.is_none() && !args.json { out::print_painted(&text) } else { out::print(&text) };
     Ok(code)
 }
 
@@ -157,9 +161,9 @@ fn sessions(definition: &Definition) -> Vec<&'static str> {
     kinds.into_iter().filter(|(_, form)| form.is_some()).map(|(name, _)| name).collect()
 }
 
-fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
-    let head = ["AGENT", "VERSION", "DIALECT", "SESSIONS", "AUTH", "AUTO", "PATH"].map(str::to_owned);
-    let mut lines: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
+fn table(rows: impl Iterator<Item = [String; 7]>, columns: usize, palette: Palette) -> String {
+    let head = ["AGENT", "VERSION", "DIALECT", "SESSIONS", "AUTH", "AUTO", "PATH"];
+    let mut lines: Vec<[String; 7]> = rows.collect();
     let mut legend = LEGEND.to_owned();
     if lines.iter().any(|cells| cells[5].contains(NOT_EXAMINED)) {
         legend = format!("{legend}{NOT_EXAMINED}\n");
@@ -167,13 +171,25 @@ fn table(rows: impl Iterator<Item = [String; 7]>) -> String {
             cells[5] = cells[5].replace(NOT_EXAMINED, "not checked");
         }
     }
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..7).map(width).collect();
-    let line = |cells: &[String; 7]| {
-        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    lines.iter().map(line).chain([legend]).collect()
+    let mut cells = vec![head.map(|name| Cell { text: name.to_owned(), ink: Ink::Strong }).to_vec()];
+    cells.extend(lines.into_iter().map(|line| {
+        let ink = match line[5].as_str() {
+            auto if auto.starts_with("picked") => Ink::Good,
+            _ if line[1] == "broken" => Ink::Bad,
+            _ if line[1] == "-" => Ink::Dim,
+            _ => Ink::None,
+        };
+        line.map(|text| Cell { text: harmless(&text), ink }).to_vec()
+    }));
+    if fit(&mut cells, &["PATH", "SESSIONS", "DIALECT", "AUTH"], columns) {
+        legend += "this terminal is too narrow for all columns; `ralph agents --json` has them all\n";
+    }
+    let mut text =
+        painted(&[Align::Left; 7], &cells, palette).into_iter().fold(String::new(), |all, line| all + &line + "\n");
+    for line in legend.lines() {
+        text.extend(wrap(line, columns).into_iter().map(|row| row + "\n"));
+    }
+    text
 }
 
 /// Which agent a run here would use, where that is not the one that `auto` takes.

@@ -1,7 +1,10 @@
 //! `ralph config`: the effective values here, and where they come from.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value as Json, json};
 
+use crate::app::appearance::{columns, palette};
 use crate::app::choose::settle;
 use crate::app::warn;
 use crate::app::working_directory;
@@ -10,7 +13,7 @@ use crate::config::{self, Adapter, FileLayer, Layer, Origin, Settings};
 use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::redact::Redactor;
-use crate::ui::out;
+use crate::ui::{Ink, Palette, harmless, out, width};
 
 /// Runs `ralph config` or `ralph config get`.
 pub(crate) fn run(args: &Config) -> Result<u8, UserError> {
@@ -36,9 +39,35 @@ pub(crate) fn run(args: &Config) -> Result<u8, UserError> {
         None if args.json => format!("{:#}\n", all(&settings, &file)),
         None => config::effective(&settings, &file.adapters),
     };
+    let text = Redactor::of_process().text(&text).unwrap_or(text);
+    let is_page = args.action.is_none() && !args.json;
     // The reader may be gone.
-    let _ = out::print(&Redactor::of_process().text(&text).unwrap_or(text));
+    let _ = if is_page { out::print_painted(&page(&text, columns().count(), palette())) } else { out::print(&text) };
     Ok(0)
+}
+
+/// The values as a terminal shows them: where a value comes from is dim, and on a line of its own where there is no room
+/// behind the value.
+fn page(text: &str, columns: usize, palette: Palette) -> String {
+    let mut page = String::new();
+    for line in text.lines() {
+        // Only text without control characters reaches a terminal, so that colours are only ralph's.
+        let line = harmless(line);
+        let margin = " ".repeat(line.len() - line.trim_start().len());
+        match line.rsplit_once("  # ") {
+            Some((value, origin)) if width(&line) > columns => {
+                let origin = palette.paint(Ink::Dim, &format!("# {origin}"));
+                let _ = writeln!(page, "{margin}{origin}\n{value}");
+            }
+            Some((value, origin)) => {
+                let _ = writeln!(page, "{value}  {}", palette.paint(Ink::Dim, &format!("# {origin}")));
+            }
+            None if line.trim_start().starts_with('#') => page += &(palette.paint(Ink::Dim, &line) + "\n"),
+            None if line.ends_with(':') => page += &(palette.paint(Ink::Strong, &line) + "\n"),
+            None => page += &(line + "\n"),
+        }
+    }
+    page
 }
 
 fn described(value: &Json, origin: &str) -> Json {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::app::appearance::columns;
-use crate::app::find::{Here, print};
+use crate::app::appearance::{columns, palette};
+use crate::app::find::{Here, print, print_painted};
 use crate::cli::history::Runs;
 use crate::error::UserError;
 use crate::ui::history::{RunDetails, table};
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Runs) -> Result<u8, UserError> {
         return print(&runs.iter().fold(String::new(), |text, run| text + &run.summary.run + "\n"));
     }
     if !args.json {
-        return print(&table(&runs, columns().count()));
+        return print_painted(&table(&runs, columns().count(), palette()));
     }
     let rows: Vec<_> = runs.iter().map(row).collect();
     print(&pretty(&serde_json::Value::Array(rows)))

@@ -36,7 +36,7 @@ pub use receipt::Changed;
 pub use receipt::CheckResult;
 pub use receipt::Cost;
 pub use receipt::CostSource;
-pub(crate) use receipt::IterationOutcome;
+pub use receipt::IterationOutcome;
 pub use receipt::Receipt;
 pub use record::Body;
 pub use record::Fact;

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -107,6 +107,9 @@ impl State {
     }
 }
 
+/// How much of a prompt is read for its first words.
+const BEGINNING: u64 = 400;
+
 /// The directory of one run.
 #[derive(Clone, Debug)]
 pub struct RunDirectory {
@@ -148,6 +151,18 @@ impl RunDirectory {
     /// The prompt of an iteration, as it was sent.
     pub(crate) fn prompt(&self, iteration: u32) -> PathBuf {
         self.path.join("prompts").join(format!("{iteration}.md"))
+    }
+
+    /// What the run is for: the first line of its first prompt that says something; empty when there is none yet.
+    pub(crate) fn goal(&self) -> String {
+        let mut bytes = Vec::new();
+        let read = std::fs::File::open(self.prompt(1)).and_then(|file| file.take(BEGINNING).read_to_end(&mut bytes));
+        if read.is_err() {
+            return String::new();
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        first.trim_start_matches('#').trim().to_owned()
     }
 
     /// Keeps a text beside the journal, without secrets.

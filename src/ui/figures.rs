@@ -37,8 +37,9 @@ pub(crate) fn about(number: u64) -> String {
     }
 }
 
+/// `$0.09`; what is less than half a cent is not nothing.
 pub(crate) fn money(usd: f64) -> String {
-    if usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+    if usd > 0.0 && usd < 0.005 { "<$0.01".to_owned() } else { format!("${usd:.2}") }
 }
 
 /// What something cost, and how that is known where the agent did not report it.
@@ -87,7 +88,8 @@ pub(crate) fn usage(usage: &Usage, spent: Option<Cost>) -> Vec<String> {
         (prompt, completion, _) => {
             let side = |tokens: Option<u64>, name: &str| tokens.map(|tokens| format!("{} {name}", count(tokens)));
             let sides: Vec<String> = [side(prompt, "in"), side(completion, "out")].into_iter().flatten().collect();
-            let cached = usage.cached_tokens.map_or_else(String::new, |tokens| format!(" ({} cached)", count(tokens)));
+            let cached = usage.cached_tokens.filter(|tokens| *tokens > 0);
+            let cached = cached.map_or_else(String::new, |tokens| format!(" ({} cached)", count(tokens)));
             parts.push(format!("tokens {}{cached}", sides.join(", ")));
         }
     }
@@ -119,10 +121,17 @@ mod tests {
     }
 
     #[test]
+    fn money_has_cents_and_nothing_is_not_said() {
+        assert_eq!([money(0.0), money(0.001), money(0.087), money(12.5)], ["$0.00", "<$0.01", "$0.09", "$12.50"]);
+        let some = Usage { prompt_tokens: Some(5), cached_tokens: Some(0), ..Usage::default() };
+        assert_eq!(usage(&some, None), ["tokens 5 in"]);
+    }
+
+    #[test]
     fn unknown_is_not_zero() {
         assert!(usage(&Usage::default(), None).is_empty());
         let some = Usage { completion_tokens: Some(5), cost_usd: Some(0.012), ..Usage::default() };
-        assert_eq!(usage(&some, None), ["tokens 5 out", "$0.0120"]);
+        assert_eq!(usage(&some, None), ["tokens 5 out", "$0.01"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::figures;
 use super::judged;
 use super::model::RunState;
 use super::style::{Glyphs, Ink, Palette};
-use super::table::{Align, lines};
+use super::table::{Align, Cell, fit, painted};
 use super::text::{cut, harmless, width};
 use super::words;
 use crate::journal::place::{Place, PlaceState};
@@ -123,42 +123,43 @@ pub(crate) fn last_reason(run: &RunDetails) -> Option<&str> {
 }
 
 /// The table of runs. Where there is little room, the prompt gives way first, then what the id says already.
-pub(crate) fn table(runs: &[RunDetails], columns: usize) -> String {
+pub(crate) fn table(runs: &[RunDetails], columns: usize, palette: Palette) -> String {
     const PROMPT: usize = 50;
     const LEAST_PROMPT: usize = 10;
     use Align::{Left, Right};
-    let mut rows = vec![["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME"].map(str::to_owned).to_vec()];
+    let head = ["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME"];
+    let mut rows = vec![head.map(|name| Cell { text: name.to_owned(), ink: Ink::Strong }).to_vec()];
     rows.extend(runs.iter().map(|run| {
         let summary = &run.summary;
-        vec![
+        let (outcome, ink) = words::state_in_full(run);
+        let mut row: Vec<Cell> = [
             harmless(&summary.run),
             local(summary.started),
             harmless(&summary.agent),
             summary.count().to_string(),
             figures::duration(run.duration_ms()),
             money(summary.cost()),
-            words::state_in_full(run).0,
         ]
+        .map(Cell::from)
+        .to_vec();
+        row.push(Cell { text: outcome, ink });
+        row
     }));
-    let mut align = vec![Left, Left, Left, Right, Right, Right, Left, Left];
-    let room = |align: &[Align], rows: &[Vec<String>]| {
-        let used = lines(align, rows).iter().map(|line| width(line)).max().unwrap_or(0);
-        columns.saturating_sub(used + 2).min(PROMPT)
-    };
-    if room(&align, &rows) < LEAST_PROMPT {
-        // The id begins with the time at which the run was started.
-        for row in &mut rows {
-            row.remove(1);
-        }
-        align.remove(1);
-    }
-    let room = room(&align, &rows);
+    // The id begins with the time at which the run was started.
+    fit(&mut rows, &["STARTED"], columns.saturating_sub(LEAST_PROMPT + 2));
+    fit(&mut rows, &["COST", "AGENT", "TIME"], columns);
+    let align = |name: &str| if ["ITER", "TIME", "COST"].contains(&name) { Right } else { Left };
+    let mut aligned: Vec<Align> = rows[0].iter().map(|cell| align(&cell.text)).collect();
+    aligned.push(Left);
+    let plain = painted(&aligned, &rows, Palette::Plain);
+    let used = plain.iter().map(|line| width(line)).max().unwrap_or(0);
+    let room = columns.saturating_sub(used + 2).min(PROMPT);
     if room >= LEAST_PROMPT {
-        let prompts = runs.iter().map(|run| cut(&harmless(&run.words), room));
-        let prompts = std::iter::once("PROMPT".to_owned()).chain(prompts);
+        let prompts = runs.iter().map(|run| Cell { text: cut(&harmless(&run.words), room), ink: Ink::Dim });
+        let prompts = std::iter::once(Cell { text: "PROMPT".to_owned(), ink: Ink::Strong }).chain(prompts);
         rows.iter_mut().zip(prompts).for_each(|(row, prompt)| row.push(prompt));
     }
-    lines(&align, &rows).iter().fold(String::new(), |text, line| text + line + "\n")
+    painted(&aligned, &rows, palette).iter().fold(String::new(), |text, line| text + line + "\n")
 }
 
 pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> String {
@@ -216,6 +217,7 @@ fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, pale
         return;
     };
     let (ended, ink) = words::iteration(receipt);
+    let ended = words::signed(receipt.outcome, &ended, glyphs);
     let _ = writeln!(text, "{title} {} {}", glyphs.dot, palette.paint(ink, &ended));
     let mut parts = vec![figures::duration(receipt.duration_ms)];
     if let Some(hat) = &receipt.hat {

@@ -11,6 +11,8 @@ mod title_and_bell;
 
 use std::io::{self, Write};
 
+use jiff::Timestamp;
+
 use super::View;
 use super::appearance::{Alert, Appearance, Channel, KeysGoTo, Motion};
 use super::callouts::action;
@@ -20,7 +22,7 @@ use super::style::Ink;
 use super::styled::Styled;
 use super::text::{harmless, safe};
 use super::words;
-use crate::event::{Event, Known, Meta, Status, Stream, Tag};
+use crate::event::{Event, FailureClass, Known, Meta, Status, Stream, Tag, TodoItem};
 use crate::journal::{Body, Fact, Record};
 use message::{Message, Speaker, Voice};
 use output::{Head, Output};
@@ -49,6 +51,14 @@ pub struct LineView<W: Write> {
     titled: bool,
     /// How the last checks went, for the end of the run.
     last_checks: Vec<(String, Ink)>,
+    /// How many calls of the iteration were shown when they ended.
+    shown_calls: usize,
+    /// What was said about session, model and version: only another one is worth a line.
+    about: Vec<(std::mem::Discriminant<Known>, String)>,
+    /// The plan that was shown last.
+    plan: Vec<TodoItem>,
+    /// It was said that the agent retries.
+    retry_shown: bool,
 }
 
 /// Who uses the terminal that the view is on.
@@ -70,6 +80,10 @@ impl<W: Write> LineView<W> {
             model: Model::new(),
             started: None,
             last_checks: Vec::new(),
+            shown_calls: 0,
+            about: Vec::new(),
+            plan: Vec::new(),
+            retry_shown: false,
             unparsed_shown: false,
             status: StatusLine::new(),
             terminal: TerminalUser::View,
@@ -112,10 +126,10 @@ impl<W: Write> LineView<W> {
     /// One line for a tool, as far as it has come.
     fn show_call(&mut self, id: &str) -> io::Result<()> {
         let (glyphs, room) = (self.output.appearance.glyphs, self.output.room());
-        let Some((line, ink)) = self.model.iteration.calls.find(id).map(|call| action(call, 0, &glyphs, room)) else {
-            return Ok(());
-        };
-        if self.is_quiet() { Ok(()) } else { self.output.row(self.head(Tag::Tool), &line, ink) }
+        let Some(call) = self.model.iteration.calls.find(id) else { return Ok(()) };
+        let line = action(call, 0, &glyphs, room, None);
+        self.shown_calls += usize::from(call.status.is_some());
+        if self.is_quiet() { Ok(()) } else { self.output.styled(self.head(Tag::Tool), &line) }
     }
 
     /// What a tool changed and printed, when someone wants to see it, or should.
@@ -160,7 +174,10 @@ impl<W: Write> LineView<W> {
     fn system(&mut self, text: &str, ink: Ink) -> io::Result<()> {
         self.show_started()?;
         let head = Head { ink: Ink::Dim, ..self.head(Tag::Sys) };
-        text.lines().try_for_each(|line| self.output.row(head, &safe(line), ink))
+        text.lines().enumerate().try_for_each(|(at, line)| {
+            let head = if at == 0 { head } else { Head { tag: "", ..head } };
+            self.output.row(head, &safe(line), ink)
+        })
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
@@ -199,13 +216,23 @@ impl<W: Write> LineView<W> {
     fn meta(&mut self, meta: &Meta) -> io::Result<()> {
         let Some(known) = meta.known() else { return Ok(()) };
         let (text, ink) = match known {
-            Known::Todo { .. } | Known::Files { .. } => return Ok(()),
+            // The decision to wait says which limit it is, and its end.
+            Known::Todo { .. } | Known::Files { .. } | Known::Error { class: FailureClass::RateLimit, .. } => {
+                return Ok(());
+            }
             Known::Unparsed { .. } if std::mem::replace(&mut self.unparsed_shown, true) => return Ok(()),
             Known::Unparsed { reason, .. } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
                 (format!("a line was not understood{reason}; further ones are only counted"), Ink::Warn)
             }
-            Known::Session { .. } | Known::Model { .. } | Known::Version { .. } if self.is_quiet() => return Ok(()),
+            Known::Retry { .. } if std::mem::replace(&mut self.retry_shown, true) => return Ok(()),
+            known @ (Known::Session { .. } | Known::Model { .. } | Known::Version { .. }) => {
+                let kind = std::mem::discriminant(&known);
+                let Some(worded) = words::meta(known).filter(|worded| self.is_news(kind, &worded.0)) else {
+                    return Ok(());
+                };
+                worded
+            }
             other => match words::meta(other) {
                 Some(worded) => worded,
                 None => return Ok(()),
@@ -213,6 +240,16 @@ impl<W: Write> LineView<W> {
         };
         self.end_message()?;
         self.system(&text, ink)
+    }
+
+    /// True when something about the agent is worth a line: it was not said, or it has changed.
+    fn is_news(&mut self, kind: std::mem::Discriminant<Known>, text: &str) -> bool {
+        let known = self.about.iter().any(|(about, said)| *about == kind && said == text);
+        if !known {
+            self.about.retain(|(about, _)| *about != kind);
+            self.about.push((kind, text.to_owned()));
+        }
+        !known && !self.is_quiet()
     }
 
     /// An event whose text another display shows: only what went wrong is said.
@@ -231,9 +268,11 @@ impl<W: Write> LineView<W> {
         if !self.model.iteration.own_display && !self.is_quiet() {
             let running: Vec<_> = self.model.iteration.calls.running().collect();
             let newest = &running[running.len().saturating_sub(RUNNING_TOOLS)..];
-            let (tag, room) = (Tag::Tool.name(), self.output.live_room());
+            let (tag, room, now) = (Tag::Tool.name(), self.output.live_room(), Some(Timestamp::now()));
             lines.extend(
-                newest.iter().map(|call| format!("{tag:>7} {} {}", glyphs.gutter, action(call, 0, glyphs, room).0)),
+                newest
+                    .iter()
+                    .map(|call| format!("{tag:>7} {} {}", glyphs.gutter, action(call, 0, glyphs, room, now).text())),
             );
         }
         lines.extend(self.status.line(&self.model, &glyphs.between(), self.keys_go_to).map(|line| harmless(&line)));

@@ -34,8 +34,11 @@ pub(crate) use model::RunState;
 pub(crate) use show::show;
 pub use spans::SpanView;
 pub use style::Glyphs;
+pub(crate) use style::Ink;
 pub use style::Palette;
+pub(crate) use styled::Styled;
 
+pub(crate) use text::width;
 pub use text::{harmless, wrap};
 pub(crate) use words::state_key;
 

@@ -4,6 +4,7 @@
 //! words (`words.rs`) and layout, and fold nothing themselves. The full screen reads any iteration again when someone
 //! wants to see it, so it keeps an [`Iteration`] of its own for the one that is selected.
 
+mod argument;
 mod calls;
 mod change;
 mod iteration;

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 
-use super::text::{is_obeyed, safe};
+use super::style::RESET;
+use super::text::{is_obeyed, rows, safe};
 use crate::error::UserError;
 use crate::redact::Redactor;
 
@@ -29,12 +30,81 @@ pub(crate) fn tell(text: impl Display) {
 
 /// Prints a warning on standard error, without secrets.
 pub(crate) fn warn(text: impl Display) {
-    tell(format_args!("warning: {text}"));
+    labelled(Label::Warning, &text.to_string());
 }
 
-/// Prints an error and its hints on standard error, without secrets: it may quote a command line, or an agent.
+/// Prints an error and its hints on standard error, without secrets: it may quote a command line, or an agent. It looks
+/// like those of the command line's parser.
 pub(crate) fn error(error: &UserError) {
-    tell(error);
+    labelled(Label::Error, &error.message);
+    error.hints.iter().for_each(|hint| labelled(Label::Hint, hint));
+}
+
+/// What is before a message on standard error.
+#[derive(Clone, Copy)]
+enum Label {
+    Error,
+    Warning,
+    Hint,
+}
+
+impl Label {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error:",
+            Self::Warning => "warning:",
+            Self::Hint => "hint:",
+        }
+    }
+
+    /// The colours that the parser of the command line has, too.
+    const fn sequence(self) -> &'static str {
+        match self {
+            Self::Error => "\u{1b}[1m\u{1b}[31m",
+            Self::Warning => "\u{1b}[1m\u{1b}[33m",
+            Self::Hint => "\u{1b}[32m",
+        }
+    }
+}
+
+/// Prints a message behind its label: in colour on a terminal, and broken between words.
+fn labelled(label: Label, text: &str) {
+    let mut text = text.to_owned();
+    Redactor::of_process().clean(&mut text);
+    let text = clean(&text, Colours::Replaced);
+    let is_terminal = io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    let columns = if is_terminal { terminal_columns() } else { usize::MAX };
+    let message = broken(label.word(), &text, columns);
+    let is_painted = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let message = match message.strip_prefix(label.word()) {
+        Some(rest) if is_painted => format!("{}{}{RESET}{rest}", label.sequence(), label.word()),
+        _ => message,
+    };
+    // The reader may be gone.
+    let _ = send(io::stderr(), &message);
+}
+
+/// The columns of the terminal on standard error.
+fn terminal_columns() -> usize {
+    rustix::termios::tcgetwinsize(rustix::stdio::stderr())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80)
+}
+
+/// A message behind its label. Rows after the first are moved in; what a file says stays as it is.
+fn broken(label: &str, text: &str, columns: usize) -> String {
+    let mut message = String::new();
+    for (at, line) in text.trim_end().split('\n').enumerate() {
+        let line = if at == 0 { format!("{label} {line}") } else { line.to_owned() };
+        for (at, row) in rows(&line, columns, columns.saturating_sub(2)).into_iter().enumerate() {
+            message.push_str(if at == 0 { "" } else { "  " });
+            message.push_str(&line[row]);
+            message.push('\n');
+        }
+    }
+    message
 }
 
 /// Asks on standard error; the answer is typed behind the question.
@@ -158,6 +228,13 @@ fn colour_sequence(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_broken_between_words() {
+        let text = "no run has the id `abcd`\n  quoted line";
+        assert_eq!(broken("error:", text, usize::MAX), "error: no run has the id `abcd`\n  quoted line\n");
+        assert_eq!(broken("error:", "one two three", 14), "error: one two\n  three\n");
+    }
 
     #[test]
     fn only_line_breaks_tabs_and_own_colours_stay() {

@@ -131,6 +131,16 @@ pub struct Signs {
     pub complete: &'static str,
     /// It is not, as a check says.
     pub rejected: &'static str,
+    /// Something turns: a tool is running.
+    pub turns: [&'static str; 4],
+    /// There is more on the left.
+    pub before: &'static str,
+    /// There is more on the right.
+    pub behind: &'static str,
+    /// Where a limit is, in a chart.
+    pub limit: &'static str,
+    /// The corner of a chart.
+    pub corner: &'static str,
     /// Bars from empty to full.
     pub bars: [&'static str; 9],
     /// Where the window is, on the edge of what is scrolled.
@@ -144,7 +154,12 @@ impl Signs {
         column: "│",
         running: "●",
         complete: "★",
-        rejected: "!",
+        rejected: "✗",
+        turns: ["◐", "◓", "◑", "◒"],
+        before: "‹",
+        behind: "›",
+        limit: "┄",
+        corner: "└",
         bars: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
         thumb: "┃",
     };
@@ -156,6 +171,11 @@ impl Signs {
         running: ">",
         complete: "*",
         rejected: "!",
+        turns: ["|", "/", "-", "\\"],
+        before: "<",
+        behind: ">",
+        limit: "-",
+        corner: "+",
         bars: [" ", ".", ".", ":", ":", "=", "=", "#", "#"],
         thumb: "#",
     };
@@ -165,6 +185,11 @@ impl Glyphs {
     /// What is between two facts.
     pub(crate) fn between(&self) -> String {
         if self.dot == "," { ", ".to_owned() } else { format!(" {} ", self.dot) }
+    }
+
+    /// True when they are read aloud.
+    pub(crate) const fn are_words(&self) -> bool {
+        self.rule.is_empty()
     }
 
     /// For terminals that show Unicode.
@@ -216,8 +241,8 @@ impl Glyphs {
         bullet: "-",
         quote: ">",
         code: "",
-        more: "...",
-        arrow: "->",
+        more: "and",
+        arrow: "to",
         screen: &Signs::ASCII,
     };
 }

@@ -49,7 +49,6 @@ impl Styled {
     }
 
     /// The words without their inks.
-    #[cfg(test)]
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

@@ -58,7 +58,10 @@ pub(crate) fn state_in_full(run: &RunDetails) -> (String, Ink) {
         Some(PlaceState::Discarded) => return ("discarded".to_owned(), ink),
         _ => {}
     }
-    if run.summary.last_claim_was_rejected() { (format!("{word}, rejected"), ink) } else { (word.to_owned(), ink) }
+    if !run.summary.last_claim_was_rejected() {
+        return (word.to_owned(), ink);
+    }
+    (format!("{word}, rejected"), if ink == Ink::Bad { ink } else { Ink::Warn })
 }
 
 /// The same for programs.
@@ -120,9 +123,13 @@ pub(crate) const fn tool_mark(status: Option<Status>, glyphs: &Glyphs) -> (&'sta
     }
 }
 
-/// The mark of an item of a plan.
+/// The mark of an item of a plan; where there are no signs, a word.
 pub(crate) const fn plan_mark(status: TodoStatus, glyphs: &Glyphs) -> (&'static str, Ink) {
     match status {
+        TodoStatus::Done if glyphs.are_words() => ("done:", Ink::Good),
+        TodoStatus::InProgress if glyphs.are_words() => ("in progress:", Ink::Strong),
+        TodoStatus::Cancelled if glyphs.are_words() => ("cancelled:", Ink::Dim),
+        TodoStatus::Pending if glyphs.are_words() => ("to do:", Ink::None),
         TodoStatus::Done => (glyphs.ok, Ink::Good),
         TodoStatus::InProgress => (glyphs.start, Ink::Strong),
         TodoStatus::Cancelled => (glyphs.fail, Ink::Dim),
@@ -133,6 +140,39 @@ pub(crate) const fn plan_mark(status: TodoStatus, glyphs: &Glyphs) -> (&'static 
 /// The mark of a check.
 pub(crate) const fn check_mark(passed: bool, glyphs: &Glyphs) -> (&'static str, Ink) {
     if passed { (glyphs.ok, Ink::Good) } else { (glyphs.fail, Ink::Bad) }
+}
+
+/// How an iteration ended, behind its sign: `✗ rejected`.
+pub(crate) fn signed(outcome: IterationOutcome, words: &str, glyphs: &Glyphs) -> String {
+    let sign = match outcome {
+        IterationOutcome::Ok => glyphs.ok,
+        IterationOutcome::Failed | IterationOutcome::Rejected => glyphs.fail,
+        IterationOutcome::Interrupted => glyphs.unknown,
+    };
+    // A sign that is a word would say it twice.
+    if sign.chars().all(char::is_alphabetic) { words.to_owned() } else { format!("{sign} {words}") }
+}
+
+/// What an edit does: `+14 -3`.
+pub(crate) fn lines_changed(added: usize, removed: usize, glyphs: &Glyphs) -> String {
+    if glyphs.are_words() { format!("{added} added, {removed} removed") } else { format!("+{added} -{removed}") }
+}
+
+/// True for a notice that only says what the user asked for.
+fn is_information(message: &str) -> bool {
+    const SAID: [&str; 10] = [
+        "completion check: ",
+        "notifications: ",
+        "transcript command: ",
+        "branch: ",
+        "worktree: ",
+        "resumed after ",
+        "phase `",
+        "`commands.",
+        "judge: ",
+        "sandbox: ",
+    ];
+    SAID.iter().any(|said| message.starts_with(said))
 }
 
 /// The hats that received an event.
@@ -346,7 +386,8 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             Signal::NearMiss { marker, reason, line } => {
                 ("SIGNAL", Ink::Warn, format!("`{marker}` does not count: {reason}\n  {line}"))
             }
-            Signal::Complete { marker } => ("SIGNAL", Ink::Good, format!("said `{marker}`")),
+            // Only a claim: whether it counts is said by the checks and the report.
+            Signal::Complete { marker } => ("SIGNAL", Ink::None, format!("said `{marker}`")),
             Signal::Question { text } => ("ASKS", Ink::Warn, text.clone()),
             other => ("SIGNAL", Ink::Warn, serde_json::to_string(other).unwrap_or_default()),
         },
@@ -380,6 +421,7 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
         }
         Fact::Interrupt { unix_signal, action } => ("SYS", Ink::Warn, format!("{unix_signal}: {action}")),
         Fact::Paused => ("SYS", Ink::Warn, "paused; `ralph continue` ends the pause".to_owned()),
+        Fact::Notice { message } if is_information(message) => ("SYS", Ink::Dim, message.clone()),
         Fact::Notice { message } | Fact::Sandbox { message, .. } => ("SYS", Ink::Warn, message.clone()),
     };
     Some(Phrase { tag, ink, text })

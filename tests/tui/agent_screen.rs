@@ -40,13 +40,13 @@ pub fn cell_of(screen: &Screen, text: &str) -> (u16, u16, vt100::Cell) {
 fn an_agent_that_draws_is_seen_as_it_draws_and_afterwards() {
     let test =
         Test::new().file("draws.sh", DRAWS).command("sh draws.sh").args(&["--pty", "--tui", "--max-iterations", "1"]);
-    let mut screen = Screen::start(test.ralph(), 100, 30);
+    let mut screen = Screen::start(test.ralph(), 104, 30);
     screen.shows("before the screen");
     screen.keys("9");
     screen.shows("red title");
-    // The list has 26 columns and an edge, above are the header and the tabs: the pane is the rest.
-    let (left, top) = (27, 2);
-    screen.shows("my terminal has 27x73");
+    // The list has 30 columns and an edge, above are the header and the tabs: the pane is the rest.
+    let (left, top) = (31, 3);
+    screen.shows("my terminal has 26x73");
     let place = |text: &str| {
         let (row, column, cell) = cell_of(&screen, text);
         ((row - top, column - left), cell)
@@ -96,7 +96,7 @@ fn a_small_pane_shows_where_the_cursor_is_and_its_window_moves() {
     screen.shows("row 38.");
     screen.hides("row 40.");
     for (keys, shown) in [
-        ("\u{1b}[A", "row 17."),
+        ("\u{1b}[A", "row 18."),
         ("\u{1b}[5~", "row 1."),
         ("\u{1b}[6~\u{1b}[6~", "row 40."),
         ("g", "row 1."),

@@ -55,15 +55,15 @@ fn the_mouse_selects_scrolls_and_opens() {
     screen.wheel(40, 60, 10);
     screen.shows("line number 200");
     // The list is on the left: the second row of it is the first iteration.
-    screen.click(3, 3);
+    screen.click(3, 4);
     screen.shows("report 1");
     let row = screen.row_of("sh test.sh");
     screen.click(60, row);
     screen.click(60, row);
     screen.shows("needle here");
     let text = screen.text();
-    let (before, _) = text.lines().nth(1).unwrap().split_once("6 Usage").unwrap();
-    screen.click(u16::try_from(before.chars().count()).unwrap() + 2, 2);
+    let (before, _) = text.lines().nth(2).unwrap().split_once("6 Usage").unwrap();
+    screen.click(u16::try_from(before.chars().count()).unwrap() + 2, 3);
     screen.shows("tokens an iteration");
     screen.keys("m");
     screen.shows("the mouse selects text");
@@ -142,6 +142,56 @@ fn nothing_of_an_agent_is_obeyed() {
         assert_eq!(text.find(bad), None);
     });
     screen.ends();
+}
+
+#[test]
+fn search_says_which_of_how_many_places_it_is() {
+    let history = finished();
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
+    screen.shows("report 3");
+    screen.keys("[");
+    screen.shows("report 2");
+    screen.keys("[");
+    screen.shows("report 1");
+    screen.keys("g/mended\r");
+    screen.shows("`mended` 1/3");
+    screen.keys("n");
+    screen.shows("`mended` 2/3");
+    screen.keys("n");
+    screen.shows("`mended` 3/3");
+    screen.keys("n");
+    screen.shows("`mended` 1/3");
+    screen.keys("N");
+    screen.shows("`mended` 3/3");
+    screen.keys("\u{1b}");
+    screen.hides("`mended`");
+    screen.keys("q");
+    screen.ends();
+}
+
+#[test]
+fn all_runs_are_listed_where_there_is_none_and_any_can_be_opened() {
+    let history = finished();
+    let elsewhere = history.directory.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let mut command = ralph(&history, &["tui"]);
+    command.current_dir(&elsewhere);
+    let mut screen = Screen::start(command, 100, 30);
+    screen.shows("runs on this machine  0 running, 1 in all");
+    screen.shows("complete");
+    screen.keys("\r");
+    screen.shows("report 3");
+    // Back to the list, and from there out.
+    screen.keys("q");
+    screen.shows("runs on this machine");
+    screen.keys("q");
+    assert!(screen.ends().0.success());
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
+    screen.shows("report 3");
+    screen.keys("a");
+    screen.shows("runs on this machine");
+    screen.keys("q");
+    assert!(screen.ends().0.success());
 }
 
 /// Alt-[ is the beginning of what other keys send.

@@ -120,7 +120,7 @@ fn is_committed(name: &str, picture: &str) {
 }
 
 /// The rows from one on, down to the last that has something.
-fn svg(screen: &vt100::Screen, from: u16) -> String {
+pub fn svg(screen: &vt100::Screen, from: u16) -> String {
     let columns = screen.size().1.get();
     let rows = u16::try_from(screen.contents().trim_end().lines().count()).unwrap();
     let (width, height) = (f32::from(columns) * CELL.0, f32::from(rows - from) * CELL.1);

@@ -6,17 +6,19 @@ mod agents;
 mod machine;
 mod plugins;
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
+use crate::app::appearance::{columns, palette};
 use crate::app::choose::{Purpose, settle};
 use crate::app::working_directory;
 use crate::cli::Doctor;
 use crate::config::{self, Layer, Origin, Setting};
 use crate::error::{UserError, exit_code};
 use crate::process;
-use crate::ui::out;
+use crate::ui::{Ink, Palette, Styled, harmless, out};
+
+/// Where what was found begins in a line.
+const INDENT: usize = 19;
 
 /// One thing that was looked at.
 struct Check {
@@ -62,6 +64,14 @@ impl Check {
 }
 
 impl State {
+    const fn ink(self) -> Ink {
+        match self {
+            Self::Fine => Ink::Good,
+            Self::Note => Ink::Warn,
+            Self::Wrong => Ink::Bad,
+        }
+    }
+
     const fn word(self) -> &'static str {
         match self {
             Self::Fine => "ok",
@@ -115,9 +125,13 @@ pub(crate) fn run(args: &Doctor) -> Result<u8, UserError> {
         Some(machine) if machine.is_wrong() => exit_code::FAILED,
         _ => exit_code::COMPLETE,
     };
-    let text = if args.json { as_json(&parts, &found.missing, code) } else { page(&parts, &found.missing, code) };
+    let text = if args.json {
+        as_json(&parts, &found.missing, code)
+    } else {
+        page(&parts, &found.missing, code, columns().count(), palette())
+    };
     // The reader may be gone.
-    let _ = out::print(&text);
+    let _ = if args.json { out::print(&text) } else { out::print_painted(&text) };
     Ok(code)
 }
 
@@ -134,29 +148,35 @@ fn as_json(parts: &[Part], missing: &[String], code: u8) -> String {
     format!("{whole:#}\n")
 }
 
-fn page(parts: &[Part], missing: &[String], code: u8) -> String {
+fn page(parts: &[Part], missing: &[String], code: u8, columns: usize, palette: Palette) -> String {
     let mut text = String::new();
+    let mut add = |line: &Styled| line.split(columns).iter().for_each(|row| text += &(row.painted(palette) + "\n"));
     for part in parts {
-        let _ = writeln!(text, "{}", part.title);
+        add(&Styled::new(harmless(&part.title), Ink::Strong));
         for check in &part.checks {
-            let _ = writeln!(text, "  {:<6} {:<9} {}", check.state.word(), check.what, check.said);
+            let mut line = Styled::new("  ", Ink::None);
+            line.push(&format!("{:<6}", check.state.word()), check.state.ink());
+            line.push(&format!(" {:<9} ", check.what), Ink::Dim);
+            line.push(&harmless(&check.said), Ink::None);
+            add(&line.hanging(INDENT));
             if let Some(advice) = &check.advice {
-                let _ = writeln!(text, "  {:<16} -> {advice}", "");
+                let line = format!("{:INDENT$}-> {}", "", harmless(advice));
+                add(&Styled::new(line, Ink::None).hanging(INDENT + 3));
             }
         }
-        text.push('\n');
+        add(&Styled::default());
     }
     if !missing.is_empty() {
-        let _ = writeln!(
-            text,
-            "not installed: {}; `ralph agents show NAME` shows how to install one\n",
-            missing.join(", ")
-        );
+        let names = missing.join(", ");
+        let line = format!("not installed: {}; `ralph agents show NAME` shows how to install one", harmless(&names));
+        add(&Styled::new(line, Ink::Dim).hanging(2));
+        add(&Styled::default());
     }
-    let verdict = match code {
-        exit_code::COMPLETE => "a run would work here",
-        exit_code::AGENT => "a run would not work here: fix the selected agent (see above)",
-        _ => "a run would not work here: fix the problems of this machine (see above)",
+    let (verdict, ink) = match code {
+        exit_code::COMPLETE => ("a run would work here", Ink::Good),
+        exit_code::AGENT => ("a run would not work here: fix the selected agent (see above)", Ink::Bad),
+        _ => ("a run would not work here: fix the problems of this machine (see above)", Ink::Bad),
     };
-    text + verdict + "\n"
+    add(&Styled::new(verdict, ink));
+    text
 }

@@ -8,19 +8,23 @@ use jiff::Timestamp;
 use super::message::{Speaker, Voice};
 use super::output::Head;
 use super::{LineView, TerminalUser};
-use crate::event::Tag;
-use crate::journal::{Asked, CheckResult, Fact, Outcome, Receipt};
+use crate::control::Order;
+use crate::event::{FailureClass, Tag};
+use crate::journal::{Asked, CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
-use crate::ui::callouts;
+use crate::ui::appearance::Volume;
+use crate::ui::callouts::{self, Actions};
 use crate::ui::figures;
 use crate::ui::history::clock;
 use crate::ui::judged;
 use crate::ui::style::Ink;
-use crate::ui::text::harmless;
+use crate::ui::text::{harmless, safe, width};
 use crate::ui::words::{self, Phrase};
 
 /// How much a failed check shows of its output; the journal has more.
 const SHOWN_CHECK_LINES: usize = 10;
+/// A longer reason is no title.
+const LONGEST_TITLE: usize = 50;
 /// Nobody is called because of a shorter wait.
 const LONG_WAIT_MS: u64 = 60_000;
 
@@ -39,6 +43,7 @@ impl<W: Write> LineView<W> {
                     self.terminal = TerminalUser::Agent;
                 }
                 self.last_checks.clear();
+                (self.shown_calls, self.retry_shown) = (0, false);
                 let before = self.status.begin(self.model.run.newest_agent());
                 let differs = agent.as_ref().filter(|agent| !before.is_empty() && (**agent != before || hat.is_some()));
                 let title = words::iteration_title(*iteration, *of, differs.into_iter().chain(hat), &dot);
@@ -77,8 +82,13 @@ impl<W: Write> LineView<W> {
                 self.announce_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = words::outcome(*outcome);
                 self.output.line("", Ink::None)?;
-                self.output.rule(name, &clock(at), ink)?;
-                self.output.line(&harmless(reason), ink)?;
+                // A reason that begins with the outcome says both.
+                let reason = harmless(reason);
+                let says_both = reason.starts_with(name) && !reason.contains('\n') && width(&reason) <= LONGEST_TITLE;
+                self.output.rule(if says_both { &reason } else { name }, &clock(at), ink)?;
+                if !says_both {
+                    self.output.line(&reason, ink)?;
+                }
                 // A question may have options.
                 for line in question.iter().flat_map(|question| question.lines().skip(1)) {
                     self.output.line(&harmless(line), ink)?;
@@ -105,10 +115,17 @@ impl<W: Write> LineView<W> {
                 self.output.line(&format!("details: `ralph show {id}`"), Ink::Dim)?;
                 self.output.line(&format!("changes: `ralph diff {id}`"), Ink::Dim)
             }
-            other => match words::fact(other, at) {
-                Some(Phrase { text, ink, .. }) => self.system(&text, ink),
-                None => Ok(()),
-            },
+            other => {
+                match other {
+                    Fact::Paused => self.title("paused")?,
+                    Fact::Control { order: Order::Pause } => self.title("pausing after this iteration")?,
+                    _ => {}
+                }
+                match words::fact(other, at) {
+                    Some(Phrase { text, ink, .. }) => self.system(&text, ink),
+                    None => Ok(()),
+                }
+            }
         }
     }
 
@@ -123,19 +140,39 @@ impl<W: Write> LineView<W> {
 
     fn iteration_end(&mut self, receipt: &Receipt) -> io::Result<()> {
         let glyphs = self.output.appearance.glyphs;
+        let is_limited = receipt.class == Some(FailureClass::RateLimit);
+        // The decision to wait, or the end of the run, says which limit it is.
+        let receipt = &if is_limited {
+            Receipt { ended: "waiting for a limit".into(), class: None, ..receipt.clone() }
+        } else {
+            receipt.clone()
+        };
         let (ended, ink) = words::iteration(receipt);
-        let ink = if receipt.success() { Ink::Dim } else { ink };
+        let ended = words::signed(receipt.outcome, &ended, &glyphs);
+        let ink = if receipt.outcome == IterationOutcome::Ok { Ink::Dim } else { ink };
         let short = format!("{ended}{}{}", glyphs.between(), figures::duration(receipt.duration_ms));
         if self.is_quiet() {
             let (number, of) = (receipt.iteration, self.model.run.max_iterations);
-            return self.output.line(&format!("iteration {number} of {of}: {short}"), ink);
+            let line = format!("iteration {number} of {of}: {short}");
+            return if is_limited { Ok(()) } else { self.output.line(&line, ink) };
         }
         self.show_unended()?;
-        for row in callouts::rows(&self.model.iteration, receipt, &glyphs, self.output.room()) {
-            let head = Head { tag: row.name, ink: Ink::Strong, gutter: glyphs.callout };
-            self.output.row(head, &row.text, row.ink)?;
+        let in_full = self.output.appearance.detail.volume == Volume::Full;
+        let is_shown = self.shown_calls >= self.model.iteration.calls.count();
+        let actions = if is_shown && !in_full { Actions::Counted } else { Actions::Listed };
+        let mut rows = callouts::rows(&self.model.iteration, receipt, actions, &glyphs, self.output.room());
+        let plan = &self.model.iteration.plan;
+        if *plan == self.plan && !in_full {
+            rows.drain(..plan.len());
         }
-        if self.model.iteration.usage.is_none() {
+        if !plan.is_empty() {
+            self.plan.clone_from(plan);
+        }
+        for row in rows {
+            let head = Head { tag: row.name, ink: Ink::Strong, gutter: glyphs.callout };
+            self.output.styled(head, &row.line)?;
+        }
+        if self.model.iteration.usage.is_none() && !is_limited {
             self.system(&short, ink)?;
         }
         if receipt.unparsed > 0 {
@@ -165,7 +202,9 @@ impl<W: Write> LineView<W> {
             if !check.passed && !check.tail.is_empty() && asked != Asked::Start {
                 let lines: Vec<&str> = check.tail.lines().collect();
                 let last = &lines[lines.len().saturating_sub(SHOWN_CHECK_LINES)..];
-                self.system(&last.join("\n"), Ink::Dim)?;
+                for line in last {
+                    self.output.row(self.below(), &format!("  {}", safe(line)), Ink::Dim)?;
+                }
             }
         }
         if asked != Asked::End {

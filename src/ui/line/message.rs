@@ -49,13 +49,15 @@ pub(super) struct Message {
     /// The newest lines that were folded.
     last: VecDeque<String>,
     markdown: Option<Markdown>,
+    /// Its tag was written.
+    tagged: bool,
 }
 
 impl Message {
     fn new(voice: Voice, palette: Palette, glyphs: Glyphs) -> Self {
         let read = palette == Palette::Colour && voice.tag == Tag::Ai && voice.from != Speaker::Display;
         let markdown = read.then(|| Markdown::new(glyphs));
-        Self { voice, held: String::new(), shown: 0, folded: 0, last: VecDeque::new(), markdown }
+        Self { voice, held: String::new(), shown: 0, folded: 0, last: VecDeque::new(), markdown, tagged: false }
     }
 }
 
@@ -147,14 +149,15 @@ impl<W: Write> LineView<W> {
             Some(markdown) if !markdown.is_plain(line) => {
                 let (mut lines, room) = (Vec::new(), self.output.room());
                 markdown.line(line, room, &mut lines);
-                lines.iter().try_for_each(|line| self.say_styled(message.voice, line))
+                lines.iter().try_for_each(|line| self.say_styled(message, line))
             }
-            _ => self.say(message.voice, line),
+            _ => self.say(message, line),
         }
     }
 
-    fn say(&mut self, voice: Voice, line: &str) -> io::Result<()> {
+    fn say(&mut self, message: &mut Message, line: &str) -> io::Result<()> {
         self.show_started()?;
+        let (voice, head) = (message.voice, self.head_of(message));
         let ink = match voice.tag {
             Tag::Think | Tag::Sys | Tag::Prompt => Ink::Dim,
             _ => Ink::None,
@@ -162,15 +165,15 @@ impl<W: Write> LineView<W> {
         let line = safe(line);
         if voice.from == Speaker::SubAgent {
             let line = format!("{} {line}", self.output.appearance.glyphs.start);
-            return self.output.row(self.head(voice.tag), &line, ink);
+            return self.output.row(head, &line, ink);
         }
-        self.output.row(self.head(voice.tag), &line, ink)
+        self.output.row(head, &line, ink)
     }
 
-    fn say_styled(&mut self, voice: Voice, line: &Styled) -> io::Result<()> {
+    fn say_styled(&mut self, message: &mut Message, line: &Styled) -> io::Result<()> {
         self.show_started()?;
-        let head = self.head(voice.tag);
-        if voice.from == Speaker::SubAgent {
+        let head = self.head_of(message);
+        if message.voice.from == Speaker::SubAgent {
             let mut nested = Styled::new(format!("{} ", self.output.appearance.glyphs.start), Ink::Dim);
             nested.append(line);
             return self.output.styled(head, &nested);
@@ -178,9 +181,22 @@ impl<W: Write> LineView<W> {
         self.output.styled(head, line)
     }
 
+    fn say_note(&mut self, message: &mut Message, note: &str) -> io::Result<()> {
+        self.show_started()?;
+        let head = self.head_of(message);
+        self.output.row(head, note, Ink::Dim)
+    }
+
     /// What is before words of a tag.
     pub(super) const fn head(&self, tag: Tag) -> Head {
         Head { tag: tag.name(), ink: Ink::of(tag), gutter: self.output.appearance.glyphs.gutter }
+    }
+
+    /// The same for words: only their first line has the tag.
+    fn head_of(&self, message: &mut Message) -> Head {
+        let head = self.head(message.voice.tag);
+        let again = std::mem::replace(&mut message.tagged, true) && self.output.continues(head.tag);
+        if again { Head { tag: "", ..head } } else { head }
     }
 
     /// Someone waits: what is held back only to be shown well is shown as well as it can be.
@@ -190,9 +206,9 @@ impl<W: Write> LineView<W> {
         if let Some(markdown) = &mut message.markdown {
             markdown.pause(self.output.room(), &mut lines);
         }
-        let voice = message.voice;
+        let shown = lines.iter().try_for_each(|line| self.say_styled(&mut message, line));
         self.message = Some(message);
-        lines.iter().try_for_each(|line| self.say_styled(voice, line))
+        shown
     }
 
     /// The words are over: what is held is their last line, and what was folded is counted.
@@ -202,7 +218,7 @@ impl<W: Write> LineView<W> {
         if let Some(markdown) = &mut message.markdown {
             let mut lines = Vec::new();
             markdown.end(self.output.room(), &mut lines);
-            lines.iter().try_for_each(|line| self.say_styled(message.voice, line))?;
+            lines.iter().try_for_each(|line| self.say_styled(&mut message, line))?;
         }
         let hidden = message.folded - message.last.len();
         if hidden > 0 {
@@ -211,9 +227,8 @@ impl<W: Write> LineView<W> {
                 Tag::Prompt => format!("({lines} of the prompt repeated)"),
                 _ => format!("{} {lines} more", self.output.appearance.glyphs.more),
             };
-            self.show_started()?;
-            self.output.row(self.head(message.voice.tag), &note, Ink::Dim)?;
+            self.say_note(&mut message, &note)?;
         }
-        message.last.iter().try_for_each(|line| self.say(message.voice, line))
+        std::mem::take(&mut message.last).iter().try_for_each(|line| self.say(&mut message, line))
     }
 }

@@ -32,12 +32,14 @@ pub(super) struct Output<W: Write> {
     drawn: Vec<String>,
     /// The line being put together; kept for its memory.
     line: String,
+    /// The tag of the newest line that has one; none after a line without a head.
+    last_tag: &'static str,
 }
 
 impl<W: Write> Output<W> {
     pub(crate) fn new(out: W, appearance: Appearance) -> Self {
         let out = io::BufWriter::with_capacity(64 * 1024, out);
-        let mut output = Self { out, appearance, width: 80, drawn: Vec::new(), line: String::new() };
+        let mut output = Self { out, appearance, width: 80, drawn: Vec::new(), line: String::new(), last_tag: "" };
         output.measure();
         output
     }
@@ -55,6 +57,11 @@ impl<W: Write> Output<W> {
     /// The same for a line that changes.
     pub(crate) fn live_room(&self) -> usize {
         self.room().saturating_sub(MARGIN)
+    }
+
+    /// True when the newest line belongs to this tag.
+    pub(crate) fn continues(&self, tag: &str) -> bool {
+        self.last_tag == tag
     }
 
     /// One line behind a head, broken where it must be.
@@ -81,6 +88,7 @@ impl<W: Write> Output<W> {
     }
 
     pub(crate) fn line(&mut self, text: &str, ink: Ink) -> io::Result<()> {
+        self.last_tag = "";
         self.line.clear();
         paint(&mut self.line, self.appearance.palette, ink, text);
         self.commit()
@@ -153,7 +161,10 @@ impl<W: Write> Output<W> {
     fn head_and(&mut self, head: Head, put: impl FnOnce(&mut String, Palette)) -> io::Result<()> {
         let Appearance { palette, glyphs, .. } = self.appearance;
         self.line.clear();
-        if glyphs.rule.is_empty() {
+        if !head.tag.is_empty() {
+            self.last_tag = head.tag;
+        }
+        if glyphs.are_words() {
             // Words only: no columns that would be read out as blanks.
             self.line.push_str(head.tag);
             self.line.push_str(if head.tag.is_empty() { "  " } else { ": " });
@@ -165,7 +176,12 @@ impl<W: Write> Output<W> {
             paint(&mut self.line, palette, Ink::Dim, head.gutter);
             self.line.push(' ');
         }
+        let start = self.line.len();
         put(&mut self.line, palette);
+        // A tag and nothing else would be read out as punctuation.
+        if glyphs.are_words() && self.line[start..].trim().is_empty() {
+            self.line.clear();
+        }
         self.line.truncate(self.line.trim_end().len());
         self.commit()
     }

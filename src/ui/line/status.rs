@@ -9,12 +9,16 @@ use crate::journal::{Activity, Cost};
 use crate::ui::appearance::KeysGoTo;
 use crate::ui::figures;
 use crate::ui::model::Model;
+use crate::ui::text::{cut, harmless};
 use crate::ui::words;
 
 /// In a log the first silence of this length is worth a line; each further line takes twice as long.
 const FIRST_HEARTBEAT: Duration = Duration::from_secs(60);
 /// No silence is longer: some machines end a job that says nothing for ten minutes.
 const LONGEST_HEARTBEAT: Duration = Duration::from_secs(8 * 60);
+
+/// More of what a tool does is not said in a log.
+const LONGEST_TOOL: usize = 60;
 
 #[derive(Debug)]
 pub(super) struct StatusLine {
@@ -45,7 +49,10 @@ impl StatusLine {
     /// The line of a terminal; none while nothing takes time.
     pub(crate) fn line(&self, model: &Model, between: &str, keys_go_to: fn() -> KeysGoTo) -> Option<String> {
         let run = &model.run;
-        let parts = if let (Activity::Waiting { until, .. }, None) = (&run.activity, &run.end) {
+        let parts = if run.activity == Activity::Paused && run.end.is_none() {
+            let last = run.iterations.last().map_or(0, |tried| tried.iteration);
+            vec!["paused".to_owned(), format!("iteration {last}/{} is over", run.max_iterations)]
+        } else if let (Activity::Waiting { until, .. }, None) = (&run.activity, &run.end) {
             let last = run.iterations.last().map_or(0, |tried| tried.iteration);
             let next = last.saturating_add(1).min(run.max_iterations);
             let key = (keys_go_to() == KeysGoTo::Run).then(|| "r retry now".to_owned());
@@ -59,10 +66,14 @@ impl StatusLine {
             parts.extend(tried.hat.as_deref().map(str::to_owned));
             parts.push(seconds(self.since.elapsed()));
             let idle = self.heard.elapsed();
-            if idle >= Duration::from_secs(2) {
+            // A tool that runs is shown with its time: the agent waits for it.
+            if idle >= Duration::from_secs(2) && model.iteration.calls.running().next().is_none() {
                 parts.push(format!("idle {}", seconds(idle)));
             }
             parts.extend(amounts(model));
+            if run.activity == Activity::Pausing {
+                parts.push("pausing after this iteration".to_owned());
+            }
             parts
         };
         Some(parts.join(between))
@@ -76,6 +87,13 @@ impl StatusLine {
         }
         self.heartbeat = idle + (self.heartbeat * 2).min(LONGEST_HEARTBEAT);
         let (time, idle) = (seconds(self.since.elapsed()), seconds(idle));
+        if let Some(call) = model.iteration.calls.running().last() {
+            let tool = harmless(&format!("{} {}", call.name, call.argument));
+            return Some(format!(
+                "still at work{between}{time}{between}running {} for {idle}",
+                cut(&tool, LONGEST_TOOL)
+            ));
+        }
         Some(format!("still at work{between}{time}{between}silent for {idle}"))
     }
 }

@@ -30,6 +30,8 @@ struct Shown {
     written: Written,
     terminal: vt100::Parser,
     read: usize,
+    /// The time of the next record.
+    at: Timestamp,
 }
 
 fn fixed(columns: usize) -> Appearance {
@@ -49,7 +51,7 @@ impl Shown {
         let size = |number| std::num::NonZeroU16::new(number).unwrap();
         let written = Written::default();
         let terminal = vt100::Parser::new(size(40), size(columns), 0);
-        Self { view: LineView::new(written.clone(), appearance), written, terminal, read: 0 }
+        Self { view: LineView::new(written.clone(), appearance), written, terminal, read: 0, at: Timestamp::now() }
     }
 
     fn event(&mut self, event: Event) -> &mut Self {
@@ -61,7 +63,7 @@ impl Shown {
     }
 
     fn body(&mut self, body: Body) -> &mut Self {
-        self.view.record(&Record { seq: 0, at: Timestamp::UNIX_EPOCH, body }).unwrap();
+        self.view.record(&Record { seq: 0, at: self.at, body }).unwrap();
         self.view.flush().unwrap();
         self
     }
@@ -158,10 +160,10 @@ fn markdown_is_read_in_colour_and_left_alone_without() {
     let text = "# Title\n\n- **bold**\n- `code`";
     let mut shown = Shown::new(fixed(60));
     shown.event(Event::text(Tag::Ai, text));
-    assert_eq!(shown.bytes(), "     AI │ # Title\n     AI │\n     AI │ - **bold**\n     AI │ - `code`\n");
+    assert_eq!(shown.bytes(), "     AI │ # Title\n        │\n        │ - **bold**\n        │ - `code`\n");
     let mut shown = Shown::new(on_terminal(60));
     shown.event(Event::text(Tag::Ai, text));
-    let rows = ["     AI │ Title", "     AI │", "     AI │ • bold", "     AI │ • code"];
+    let rows = ["     AI │ Title", "        │", "        │ • bold", "        │ • code"];
     assert_eq!(shown.rows(), rows);
     assert!(shown.bytes().contains("\u{1b}[1mbold\u{1b}[0m"));
 }
@@ -174,7 +176,7 @@ fn words_that_stream_are_written_once_and_only_in_whole_lines() {
     }
     assert_eq!(shown.rows(), ["     AI │ Some bold words"]);
     shown.view.close().unwrap();
-    assert_eq!(shown.rows(), ["     AI │ Some bold words", "     AI │ and more"]);
+    assert_eq!(shown.rows(), ["     AI │ Some bold words", "        │ and more"]);
     assert!(!shown.bytes().contains("\u{1b}[J"), "nothing was taken back");
 }
 
@@ -184,7 +186,7 @@ fn a_fence_goes_on_over_the_lines_of_a_plain_agent() {
     for line in ["```sh", "ls **", "```", "done **now**"] {
         shown.event(Event::text(Tag::Ai, line));
     }
-    assert_eq!(shown.rows(), ["     AI │ ▏ sh", "     AI │ ▏ ls **", "     AI │ done now"]);
+    assert_eq!(shown.rows(), ["     AI │ ▏ sh", "        │ ▏ ls **", "        │ done now"]);
 }
 
 #[test]
@@ -195,11 +197,11 @@ fn what_is_long_is_folded_and_counted() {
     shown.event(Event::text(Tag::Prompt, lines(7))).event(Event::text(Tag::Sys, lines(20)));
     shown.view.close().unwrap();
     let rows = shown.rows();
-    assert_eq!(rows[3..5], ["  THINK │ 4", "  THINK │ … 5 lines more"]);
+    assert_eq!(rows[3..5], ["        │ 4", "        │ … 5 lines more"]);
     assert!(rows.contains(&" PROMPT │ (7 lines of the prompt repeated)".to_owned()));
     assert_eq!(
         rows[rows.len() - 5..],
-        ["    SYS │ 10", "    SYS │ … 7 lines more", "    SYS │ 18", "    SYS │ 19", "    SYS │ 20"]
+        ["        │ 10", "        │ … 7 lines more", "        │ 18", "        │ 19", "        │ 20"]
     );
     for (channel, tag) in [(Channel::Think, Tag::Think), (Channel::Prompt, Tag::Prompt), (Channel::Sys, Tag::Sys)] {
         let detail = Detail { channels: vec![channel], ..Detail::default() };
@@ -253,7 +255,7 @@ fn quiet_is_one_line_an_iteration() {
     ));
     shown.event(Event::usage(Usage { total_tokens: Some(5), ..Usage::default() }));
     shown.end();
-    assert_eq!(shown.rows(), ["iteration 3 of 9: ok · 1.5 s"]);
+    assert_eq!(shown.rows(), ["iteration 3 of 9: ✓ ok · 1.5 s"]);
 }
 
 #[test]
@@ -286,7 +288,7 @@ fn a_log_hears_of_a_silent_agent_and_a_held_table_is_not_forgotten() {
     shown.event(Event::text(Tag::Ai, "| a | b |\n|---|---|\n| 1 | 2 |"));
     assert_eq!(shown.rows(), [""; 0], "held for its columns");
     shown.view.tick().unwrap();
-    assert_eq!(shown.rows(), ["     AI │ a │ b", "     AI │ ─────", "     AI │ 1 │ 2"]);
+    assert_eq!(shown.rows(), ["     AI │ a │ b", "        │ ─────", "        │ 1 │ 2"]);
 }
 
 #[derive(Default)]
@@ -335,4 +337,107 @@ fn the_title_tells_the_state_and_comes_back_and_the_bell_rings_at_the_end() {
         };
         assert!(bytes.contains(notice) && !bytes.contains("\u{1b}]0;"), "{bytes:?}");
     }
+}
+
+#[test]
+fn nothing_is_said_twice_at_the_end_of_an_iteration() {
+    let items = || vec![TodoItem { text: "one".into(), status: crate::event::TodoStatus::Pending }];
+    let play = |appearance: Appearance, times: usize| {
+        let mut shown = Shown::new(appearance);
+        for _ in 0..times {
+            shown.begin().event(Known::Todo { items: items() }.into());
+            shown.event(Event::text(Tag::Think, "Hm.")).event(shell("1", "one")).event(shell("2", "two"));
+            shown.event(Event::tool_end("2", How::Fail, Some(5))).event(Event::tool_end("1", How::Ok, Some(5)));
+            let files = vec!["a".to_owned()];
+            let receipt = Receipt { iteration: 3, duration_ms: 1500, files, ..Receipt::default() };
+            shown.fact(Fact::IterationEnd { receipt: Box::new(receipt) });
+        }
+        shown.rows()
+    };
+    let rows = play(fixed(60), 2);
+    let counted = "ACTIONS ┃ 2 tools · 1 failed · 1 file".to_owned();
+    assert_eq!(rows.iter().filter(|row| **row == counted).count(), 2, "{rows:?}");
+    assert_eq!(rows.iter().filter(|row| row.contains("PLAN")).count(), 1, "the same plan is shown once: {rows:?}");
+    assert!(!rows.iter().any(|row| row.contains("┃") && row.contains("Hm")), "thinking is no plan: {rows:?}");
+    let rows = play(Appearance { detail: Detail { volume: Volume::Full, ..Detail::default() }, ..fixed(60) }, 1);
+    assert!(rows.contains(&"ACTIONS ┃ ✓ shell  one  (5 ms)".to_owned()), "{rows:?}");
+}
+
+#[test]
+fn session_and_model_are_said_again_only_when_they_change() {
+    let mut shown = Shown::new(fixed(60));
+    for (session, model) in [("a", "m"), ("a", "m"), ("b", "m")] {
+        shown.event(Known::Session { id: session.into() }.into()).event(Known::Model { model: model.into() }.into());
+    }
+    assert_eq!(shown.rows(), ["    SYS │ session a", "    SYS │ model m", "    SYS │ session b"]);
+}
+
+#[test]
+fn only_the_sign_of_a_tool_is_coloured() {
+    let mut shown = Shown::new(on_terminal(60));
+    shown.event(shell("1", "make")).event(Event::tool_end("1", How::Fail, None));
+    assert!(shown.bytes().contains("\u{1b}[31m✗\u{1b}[0m\u{1b}[1m shell\u{1b}[0m  make"), "{:?}", shown.bytes());
+}
+
+#[test]
+fn a_tool_without_a_duration_is_clocked_and_runs_in_sight() {
+    let mut shown = Shown::new(on_terminal(60));
+    shown.at = Timestamp::now() - std::time::Duration::from_millis(8_200);
+    shown.begin().event(shell("1", "make"));
+    let rows = shown.rows();
+    assert_eq!(rows[1], "   TOOL │ ▸ shell  make  (8.0 s)", "{rows:?}");
+    assert!(!rows[2].contains("idle"), "{rows:?}");
+    shown.at += std::time::Duration::from_millis(2_300);
+    shown.event(Event::tool_end("1", How::Ok, None));
+    assert_eq!(shown.rows()[1], "   TOOL │ ✓ shell  make  (2.3 s)");
+}
+
+#[test]
+fn one_limit_is_one_message() {
+    let mut shown = Shown::new(fixed(80));
+    let class = FailureClass::RateLimit;
+    let (message, resets) = ("full".into(), None);
+    let error = Known::Error { class, message, resets, resets_at: None, retry_after_ms: None, status: None };
+    shown.begin().event(error.into());
+    let receipt = Receipt {
+        iteration: 3,
+        outcome: crate::journal::IterationOutcome::Failed,
+        class: Some(class),
+        ended: "full".into(),
+        ..Receipt::default()
+    };
+    shown.fact(Fact::IterationEnd { receipt: Box::new(receipt) });
+    let (verdict, reason) = ("wait".to_owned(), "rate limit: full".to_owned());
+    shown.fact(Fact::Decision { verdict, reason, wait_ms: Some(90_000), outcome: None, memory: None });
+    let rows = shown.rows();
+    assert_eq!(rows.iter().filter(|row| row.contains("full")).count(), 1, "{rows:?}");
+}
+
+#[test]
+fn a_rejected_claim_is_yellow_and_has_its_sign() {
+    let receipt = || Receipt {
+        iteration: 3,
+        outcome: crate::journal::IterationOutcome::Rejected,
+        verified: Some(false),
+        ..Receipt::default()
+    };
+    let mut shown = Shown::new(on_terminal(60));
+    shown.begin().event(Event::usage(Usage { total_tokens: Some(5), ..Usage::default() }));
+    shown.fact(Fact::IterationEnd { receipt: Box::new(receipt()) });
+    assert!(shown.bytes().contains("\u{1b}[33m✗ rejected\u{1b}[0m"), "{:?}", shown.bytes());
+    let detail = Detail { volume: Volume::Quiet, ..Detail::default() };
+    let mut shown = Shown::new(Appearance { detail, ..on_terminal(60) });
+    shown.begin().fact(Fact::IterationEnd { receipt: Box::new(receipt()) });
+    assert!(shown.bytes().contains("\u{1b}[33miteration 3 of 9: ✗ rejected"), "{:?}", shown.bytes());
+}
+
+#[test]
+fn words_for_ears_never_begin_with_punctuation() {
+    let mut shown = Shown::new(Appearance { glyphs: Glyphs::WORDS, ..Appearance::plain() });
+    let items = vec![TodoItem { text: "one".into(), status: crate::event::TodoStatus::Pending }];
+    shown.begin().event(Known::Todo { items }.into()).event(Event::text(Tag::Ai, "Words.\n\nMore."));
+    shown.event(Event::text(Tag::Think, "1\n2\n3\n4\n5\n6")).end();
+    let text = shown.bytes();
+    assert!(text.contains("PLAN: to do: one\n"), "{text}");
+    assert!(text.contains("AI: Words.\n\n  More.\n") && text.contains("  and 2 lines more\n"), "{text}");
 }

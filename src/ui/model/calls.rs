@@ -1,14 +1,12 @@
 //! The tool calls of an iteration.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
+use super::argument::{main_argument, relative};
 use super::change::Change;
-use crate::event::{Object, Status, ToolEnd, ToolStart};
+use crate::event::{Status, ToolEnd, ToolStart};
 use crate::journal::Record;
 
-/// More of an argument is never shown.
-const LONGEST_ARGUMENT: usize = 200;
 /// This many calls are kept; of more, the oldest that have ended are forgotten.
 const MOST_KEPT: usize = 2000;
 /// This many are forgotten at once: each time, all that stay are moved.
@@ -90,6 +88,13 @@ impl Call {
         }
     }
 
+    /// The same with paths as they are seen from the workspace.
+    #[must_use]
+    pub(crate) fn seen_from(mut self, workspace: &str) -> Self {
+        self.argument = relative(self.argument, workspace);
+        self
+    }
+
     pub(crate) fn end(&mut self, tool: &ToolEnd, at: Timestamp) {
         self.status = Some(tool.status);
         self.duration_ms = tool.duration_ms;
@@ -98,7 +103,14 @@ impl Call {
 
     /// How long it took, as the agent says, else as it looked from here.
     pub(crate) fn took_ms(&self) -> Option<u64> {
-        self.duration_ms.or(self.seen_ms)
+        // What began and ended in one record's time was not clocked.
+        self.duration_ms.or_else(|| self.seen_ms.filter(|seen| *seen > 0))
+    }
+
+    /// How long it has been running, in whole seconds; `None` when it is over, or has only begun.
+    pub(crate) fn runs_for_ms(&self, now: Timestamp) -> Option<u64> {
+        let passed = u64::try_from(now.as_millisecond() - self.started.as_millisecond()).unwrap_or(0) / 1000 * 1000;
+        Some(passed).filter(|passed| self.status.is_none() && *passed > 0)
     }
 
     /// The first and the last lines of what it printed.
@@ -129,9 +141,20 @@ pub(crate) struct Calls {
     forgotten: usize,
     /// The call that ended last: of those that have ended, only its output is kept.
     newest: Option<u64>,
+    /// How many failed.
+    pub failed: usize,
+    /// The lines that edits added, as far as their arguments tell.
+    pub added: usize,
+    pub removed: usize,
+    /// Where the agent works: paths are shown as they are seen from there.
+    pub(super) workspace: String,
 }
 
 impl Calls {
+    pub(super) fn of(workspace: String) -> Self {
+        Self { workspace, ..Self::default() }
+    }
+
     pub(super) fn start(&mut self, tool: &ToolStart, nested: bool, record: &Record) {
         if self.kept.len() >= MOST_KEPT {
             let before = self.kept.len();
@@ -144,7 +167,7 @@ impl Calls {
             });
             self.forgotten += before - self.kept.len();
         }
-        self.kept.push(Call::new(tool, nested, record.seq, record.at));
+        self.kept.push(Call::new(tool, nested, record.seq, record.at).seen_from(&self.workspace));
     }
 
     pub(super) fn output(&mut self, id: &str, text: &str, delta: bool) {
@@ -161,6 +184,11 @@ impl Calls {
         let Some(call) = self.newest_mut(|call| call.id == tool.id) else { return };
         call.end(tool, at);
         let seq = call.seq;
+        let change = call.change.as_ref().filter(|_| tool.status != Status::Fail);
+        let (added, removed) = change.map_or((0, 0), |change| (change.added, change.removed));
+        self.failed += usize::from(tool.status == Status::Fail);
+        self.added += added;
+        self.removed += removed;
         if let Some(before) = self.newest.replace(seq).filter(|before| *before != seq)
             && let Some(call) = self.newest_mut(|call| call.seq == before)
         {
@@ -197,66 +225,5 @@ impl Calls {
 
     fn newest_mut(&mut self, is_meant: impl Fn(&Call) -> bool) -> Option<&mut Call> {
         self.kept.iter_mut().rev().find(|call| is_meant(call))
-    }
-}
-
-/// The argument that tells most about a call, on one line.
-fn main_argument(input: &Object) -> String {
-    const TELLING: [&str; 16] = [
-        "command",
-        "cmd",
-        "file_path",
-        "filePath",
-        "path",
-        "absolute_path",
-        "notebook_path",
-        "pattern",
-        "query",
-        "url",
-        "prompt",
-        "description",
-        "name",
-        "id",
-        "text",
-        "code",
-    ];
-    let telling = TELLING.iter().find_map(|key| input.get(*key)).or_else(|| input.values().next());
-    let text = match telling {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        // `["bash", "-lc", "cargo test"]`: what counts is the last word.
-        Some(Value::Array(words)) => {
-            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-            match words.as_slice() {
-                [_, "-c" | "-lc", script] => (*script).to_owned(),
-                words => words.join(" "),
-            }
-        }
-        Some(other) => other.to_string(),
-    };
-    let mut lines = text.trim().lines();
-    let first = lines.next().unwrap_or_default().to_owned();
-    let first = if lines.next().is_some() { format!("{first} …") } else { first };
-    crate::ui::text::cut(&first, LONGEST_ARGUMENT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_main_argument_tells_what_a_tool_does() {
-        for (json, expected) in [
-            (r#"{"description":"Run tests","command":"cargo test"}"#, "cargo test"),
-            (r#"{"command":["bash","-lc","ls -l"]}"#, "ls -l"),
-            (r#"{"command":["git","status"]}"#, "git status"),
-            (r#"{"file_path":"/a/b.rs","content":"x"}"#, "/a/b.rs"),
-            (r#"{"cmd":"one\ntwo"}"#, "one …"),
-            (r#"{"other":{"a":1}}"#, r#"{"a":1}"#),
-            (r"{}", ""),
-        ] {
-            let input: Object = serde_json::from_str(json).unwrap();
-            assert_eq!(main_argument(&input), expected);
-        }
     }
 }

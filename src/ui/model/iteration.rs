@@ -1,25 +1,23 @@
 //! What the agent of one iteration said and did, as far as it is known.
 
 use super::calls::Calls;
-use crate::event::{Event, FileChange, Known, Tag, TodoItem, Usage};
+use crate::event::{Event, FileChange, Known, TodoItem, Usage};
 use crate::journal::{Body, Fact, Record};
 
 /// This many files are kept.
 const MOST_FILES: usize = 500;
-/// More of the thinking is not kept.
-const MOST_THINKING: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Iteration {
     /// The newest plan.
     pub plan: Vec<TodoItem>,
-    /// The first thinking, for an agent without a plan.
-    pub thinking: String,
     pub calls: Calls,
     /// Files that the agent says it has changed.
     pub files: Vec<FileChange>,
     /// Tokens and money as they were reported; `None` when nothing was.
     pub usage: Option<Usage>,
+    /// The model, when the agent names it.
+    pub model: Option<String>,
     /// The agent's own display is shown instead of its events.
     pub own_display: bool,
     /// A judge speaks, not the agent of the iteration.
@@ -27,10 +25,18 @@ pub(crate) struct Iteration {
 }
 
 impl Iteration {
+    /// An iteration in a workspace.
+    pub(crate) fn of(workspace: String) -> Self {
+        Self { calls: Calls::of(workspace), ..Self::default() }
+    }
+
     pub(crate) fn apply(&mut self, record: &Record) {
         match &record.body {
+            Body::Loop(Fact::RunStart { workspace, .. }) => self.calls.workspace.clone_from(workspace),
             Body::Loop(Fact::IterationStart { display, .. }) => {
-                *self = Self { own_display: *display, ..Self::default() };
+                let workspace = std::mem::take(&mut self.calls.workspace);
+                *self = Self::of(workspace);
+                self.own_display = *display;
             }
             Body::Loop(Fact::IterationEnd { .. }) => self.calls.cut_off(),
             Body::Loop(Fact::JudgeStart { .. }) => self.judging = true,
@@ -42,12 +48,6 @@ impl Iteration {
 
     fn event(&mut self, event: &Event, record: &Record) {
         match event {
-            Event::Text { tag: Tag::Think, text, delta, parent: None } if self.thinking.len() < MOST_THINKING => {
-                if !delta && !self.thinking.is_empty() {
-                    self.thinking.push('\n');
-                }
-                self.thinking.push_str(&text[..text.floor_char_boundary(MOST_THINKING)]);
-            }
             Event::Text { .. } => {}
             Event::ToolStart { tool, parent } => self.calls.start(tool, parent.is_some(), record),
             Event::ToolOutput { tool, text, delta, .. } => self.calls.output(&tool.id, text, *delta),
@@ -55,6 +55,7 @@ impl Iteration {
             Event::Usage { usage } => self.usage.get_or_insert_default().add(usage),
             Event::Meta { meta } => match meta.known() {
                 Some(Known::Todo { items }) => self.plan = items,
+                Some(Known::Model { model }) => self.model = Some(model),
                 Some(Known::Files { changes }) => {
                     for change in changes {
                         let is_known = self.files.iter().any(|known| known.path == change.path);

@@ -3,7 +3,7 @@
 use crossterm::event::{Event, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui_core::layout::{Position, Rect};
 
-use super::block_rows::Folding;
+use super::block_rows::{Fold, Folding};
 use super::input::{Input, Question, Typed};
 use super::keys::{KeyAction, action};
 use super::panes::{Pane, tools};
@@ -89,7 +89,9 @@ impl ViewState {
                 self.show(Pane::ALL[(self.pane.number() + count).wrapping_add_signed(by) % count]);
             }
             KeyAction::Toggle => self.toggle(),
-            KeyAction::Tools => self.fold(|folding| folding.tools = folding.tools.toggled()),
+            KeyAction::Tools => {
+                self.fold(|folding| folding.tools = Some(folding.tools.unwrap_or(Fold::Folded).toggled()));
+            }
             KeyAction::Thinking => self.fold(|folding| folding.thinking = folding.thinking.toggled()),
             KeyAction::Tool(direction) => self.next_tool(direction),
             KeyAction::Search => self.ask(Question::Search, ""),
@@ -118,7 +120,7 @@ impl ViewState {
             KeyAction::Stop => self.order(&Order::Stop { now: false }),
             KeyAction::StopNow => self.ask_the_run(Question::StopNow),
             KeyAction::Hint => self.ask_the_run(Question::Hint),
-            KeyAction::Answer => self.ask_for_answer(),
+            KeyAction::Answer => return self.answer_or_runs(),
             KeyAction::Retry => self.order(&Order::Retry),
             KeyAction::Limit => self.ask_the_run(Question::Limit),
             KeyAction::Mouse => return Effect::Mouse,
@@ -127,6 +129,7 @@ impl ViewState {
             KeyAction::Suspend => return Effect::Suspend,
             KeyAction::Back => {
                 self.search = None;
+                self.tally = None;
                 self.query = Query::default();
             }
             KeyAction::Leave if self.is_our_run() => self.ask(Question::Leave, ""),
@@ -319,12 +322,16 @@ impl ViewState {
         if self.running { self.ask(question, "") } else { self.set_message("the run is not active") }
     }
 
-    fn ask_for_answer(&mut self) {
-        match &self.index.run().end {
-            Some(end) if end.outcome == Outcome::Human => self.ask(Question::Answer, ""),
-            Some(_) => self.set_message("the run has no open question"),
-            None => self.set_message("the run has no open question; `i` gives it a hint"),
+    /// Answers the question of the run, or, where it has none, goes to the list of all runs.
+    fn answer_or_runs(&mut self) -> Effect {
+        if self.index.run().end.as_ref().is_some_and(|end| end.outcome == Outcome::Human) {
+            self.ask(Question::Answer, "");
+        } else if self.owner == Owner::Another {
+            return Effect::Leave(Left::Runs);
+        } else {
+            self.set_message("`ralph tui --all` in another terminal lists all runs");
         }
+        Effect::None
     }
 
     fn typed(&mut self, mut input: Input, key: KeyEvent) -> Effect {
@@ -337,6 +344,7 @@ impl ViewState {
             Typed::Done(text) => match question {
                 Question::Search => {
                     self.query = Query::new(&text);
+                    self.tally = None;
                     self.search_on(Direction::Forward);
                 }
                 Question::Hint => self.order(&Order::Hint { words: text }),

@@ -6,13 +6,16 @@
 use jiff::Timestamp;
 
 use crate::event::{Event, Known, Meta, Object, Stream, Tag, TodoItem, ToolStart};
-use crate::journal::{Body, Fact, Record};
+use crate::journal::{Body, Fact, IterationOutcome, Record};
 use crate::ui::model::Call;
 use crate::ui::style::Ink;
 use crate::ui::words::{self, Phrase};
 
 /// More of one block is not shown.
 const LONGEST: usize = 256 * 1024;
+
+/// So much of a failed check's output is shown; the pane has more.
+const CHECK_LINES: usize = 12;
 
 /// More lines that came alone are not taken together: each new one lays out all of them again.
 const MOST_LINES: usize = 200;
@@ -45,6 +48,12 @@ pub(crate) enum Kind {
         text: String,
         ink: Ink,
     },
+    /// What an iteration came to.
+    Report {
+        outcome: IterationOutcome,
+        text: String,
+        ink: Ink,
+    },
     /// Where an iteration begins or ends.
     Rule(String, Ink),
 }
@@ -65,9 +74,16 @@ pub(crate) struct Blocks {
     changed: Option<usize>,
     /// The agent's own display is shown instead of its words.
     own_display: bool,
+    /// Where the agent works: paths are shown as they are seen from there.
+    workspace: String,
 }
 
 impl Blocks {
+    /// None yet, of an agent that works there.
+    pub(crate) fn of(workspace: &str) -> Self {
+        Self { workspace: workspace.to_owned(), ..Self::default() }
+    }
+
     /// The first block that is different from before; asked once.
     pub(crate) fn take_changed(&mut self) -> Option<usize> {
         self.changed.take()
@@ -111,7 +127,7 @@ impl Blocks {
             Event::Text { tag, text, delta, parent } => self.words(at, *tag, text, *delta, parent.is_some()),
             Event::ToolStart { tool, parent } => {
                 let input = tool.input.as_ref().map(spelled_out).unwrap_or_default();
-                let call = Call::new(tool, parent.is_some(), at, when);
+                let call = Call::new(tool, parent.is_some(), at, when).seen_from(&self.workspace);
                 self.push(at, Kind::Tool(Box::new(Tool { call, input, output: String::new() })));
             }
             Event::ToolOutput { tool, text, delta, .. } => self.with_tool(&tool.id, at, when, |tool| {
@@ -194,7 +210,7 @@ impl Blocks {
             Fact::Display { text, .. } => self.words(at, Tag::Ai, text, true, false),
             Fact::IterationEnd { receipt } => {
                 let (parts, ink) = words::report(receipt);
-                self.remark(at, "REPORT", ink, parts.join(", "));
+                self.push(at, Kind::Report { outcome: receipt.outcome, text: parts.join(", "), ink });
                 for line in words::left_behind(receipt) {
                     self.remark(at, "SYS", Ink::Warn, line);
                 }
@@ -205,6 +221,17 @@ impl Blocks {
                 self.remark(at, "END", ink, format!("{reason} (exit code {exit_code})"));
                 if let Some(question) = question {
                     self.remark(at, "ASKS", Ink::Warn, question.as_str());
+                }
+            }
+            Fact::Verification { checks, .. } => {
+                if let Some(Phrase { tag, ink, text }) = words::fact(fact, when) {
+                    self.remark(at, tag, ink, text);
+                }
+                // Why a claim was rejected is what someone wants to know first.
+                for check in checks.iter().filter(|check| !check.passed && !check.tail.is_empty()) {
+                    let lines: Vec<&str> = check.tail.lines().collect();
+                    let last = &lines[lines.len().saturating_sub(CHECK_LINES)..];
+                    self.remark(at, "", Ink::None, last.join("\n"));
                 }
             }
             other => {

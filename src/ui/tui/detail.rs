@@ -12,7 +12,7 @@ use crate::ui::model::{Call, Iteration};
 const STEP: u64 = 256 * 1024;
 
 /// What is known of one entry.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Detail {
     entry: usize,
     to: u64,
@@ -24,7 +24,8 @@ pub(crate) struct Detail {
 impl Detail {
     /// Begins with another entry.
     pub(crate) fn of(entry: usize, index: &Index) -> Self {
-        Self { entry, to: index.range(entry).start, ..Self::default() }
+        let iteration = Iteration::of(index.run().workspace.clone());
+        Self { entry, to: index.range(entry).start, iteration, starts: Vec::new() }
     }
 
     /// Of which entry this is.

@@ -20,6 +20,9 @@ const PAGE: u64 = 128 * 1024;
 const LONGEST_PAGE: u64 = 512 * 1024;
 /// How much is read at once.
 const BLOCK: usize = 1024 * 1024;
+/// More of a commit's subject is not kept.
+const LONGEST_SUBJECT: usize = 80;
+
 /// What is known of a run without reading what agents said.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -35,6 +38,29 @@ pub(crate) struct Index {
     /// The first page of each entry: the run's beginning, then each try of an iteration.
     first_pages: Vec<usize>,
     pub model: Model,
+    /// What came of each try of an iteration.
+    results: Vec<IterationResult>,
+    /// The branch, as the newest receipt says.
+    pub branch: Option<String>,
+    /// The agent's model, as the newest receipt says.
+    pub model_name: Option<String>,
+}
+
+/// What came of an iteration, in a few words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IterationResult {
+    /// The subject of the newest commit.
+    pub commit: Option<Box<str>>,
+    pub commits: usize,
+    pub files: u64,
+}
+
+impl From<&Receipt> for IterationResult {
+    fn from(receipt: &Receipt) -> Self {
+        let subject = receipt.commits.first().map(|commit| commit.split_once(' ').map_or(&**commit, |(_, rest)| rest));
+        let commit = subject.map(|subject| subject.chars().take(LONGEST_SUBJECT).collect::<String>().into());
+        Self { commit, commits: receipt.commits.len(), files: receipt.file_count() }
+    }
 }
 
 /// A terminal that an agent draws on.
@@ -78,6 +104,9 @@ impl Index {
             pages: vec![0],
             first_pages: vec![0],
             model: Model::new(),
+            results: Vec::new(),
+            branch: None,
+            model_name: None,
         }
     }
 
@@ -144,9 +173,20 @@ impl Index {
         if is_of_the_loop(line)
             && let Ok(record @ Record { body: Body::Loop(_), .. }) = Record::read_line(line)
         {
-            if matches!(record.body, Body::Loop(Fact::IterationStart { .. })) {
-                self.first_pages.push(self.pages.len());
-                self.pages.push(from);
+            match &record.body {
+                Body::Loop(Fact::IterationStart { .. }) => {
+                    self.first_pages.push(self.pages.len());
+                    self.pages.push(from);
+                    self.results.push(IterationResult::default());
+                }
+                Body::Loop(Fact::IterationEnd { receipt }) => {
+                    if let Some(result) = self.results.last_mut() {
+                        *result = IterationResult::from(&**receipt);
+                    }
+                    self.branch = receipt.branch.clone().or(self.branch.take());
+                    self.model_name = receipt.usage.model.clone().or(self.model_name.take());
+                }
+                _ => {}
             }
             self.model.apply_at(&record, from, self.known);
             return;
@@ -169,6 +209,11 @@ impl Index {
     /// The iteration of an entry; `None` for the run's beginning.
     pub(crate) fn iteration(&self, entry: usize) -> Option<&IterationSummary> {
         self.run().iterations.get(entry.checked_sub(1)?)
+    }
+
+    /// What came of an entry.
+    pub(crate) fn result(&self, entry: usize) -> Option<&IterationResult> {
+        self.results.get(entry.checked_sub(1)?)
     }
 
     /// The number of an entry's iteration; 0 for the run's beginning.

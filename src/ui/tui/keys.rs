@@ -100,7 +100,11 @@ pub const KEYS: &[(&str, &[Key])] = &[
             key("s", "stop after this iteration", "stop"),
             key("S", "stop now, with the agent", ""),
             key("i", "a hint for the next iteration", "hint"),
-            key("a", "answer the question a run ended with, and resume it", ""),
+            key(
+                "a",
+                "all runs on this machine; where the run ended with a question: answer it, and resume",
+                "all runs",
+            ),
             key("r", "retry now instead of waiting for a rate limit", ""),
             key("l", "another limit: 200 (iterations), $5, 2h", ""),
         ],

@@ -9,12 +9,16 @@ mod actions;
 mod block;
 mod block_rows;
 mod detail;
+mod footer;
+mod header;
 mod index;
 mod input;
 mod keys;
+mod latest_plan;
 mod offscreen;
 mod panes;
 mod rows;
+pub(crate) mod runs;
 mod screen;
 mod scroll;
 mod search;
@@ -81,6 +85,8 @@ pub struct Options {
 pub enum Left {
     /// Someone had seen enough.
     Closed,
+    /// Someone wants to see all runs.
+    Runs,
     /// Someone answered the question that the run ended with.
     Answered(String),
     /// A Unix signal ended it.
@@ -110,7 +116,7 @@ pub struct Seen {
 
 /// Shows a run until someone leaves.
 pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
-    let caught = Signals::catch(&*options.actions)?;
+    let caught = Signals::catch(options.actions.ending_signals())?;
     let Options { directory, palette, glyphs, owner, actions } = options;
     let mut state = ViewState::new(directory, &Theme::new(palette, glyphs), actions, owner);
     let mut taken = FullScreen::take()?;
@@ -210,10 +216,10 @@ struct Signals {
 }
 
 impl Signals {
-    fn catch(actions: &dyn Actions) -> io::Result<Self> {
+    fn catch(ending: Vec<i32>) -> io::Result<Self> {
         let mut caught = Self { number: Arc::default(), continued: Arc::default(), ids: Vec::new() };
         caught.ids.push(signal_hook::flag::register(libc::SIGCONT, Arc::clone(&caught.continued))?);
-        for signal in actions.ending_signals() {
+        for signal in ending {
             let value = usize::try_from(signal).unwrap_or(0);
             caught.ids.push(signal_hook::flag::register_usize(signal, Arc::clone(&caught.number), value)?);
         }

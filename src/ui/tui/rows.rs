@@ -3,6 +3,7 @@
 use crate::ui::diff;
 use crate::ui::markdown::Markdown;
 use crate::ui::style::{Glyphs, Ink};
+use crate::ui::styled::Styled;
 use crate::ui::text::{harmless, width, wrap};
 
 /// One row. Its text is harmless.
@@ -53,6 +54,12 @@ pub(crate) fn markdown(first: &Row, rest: &Row, text: &str, glyphs: Glyphs, colu
         markdown.line(line.strip_suffix('\r').unwrap_or(line), room, &mut lines);
     }
     markdown.end(room, &mut lines);
+    styled(first, rest, &lines, columns)
+}
+
+/// The same for lines in several inks.
+pub(crate) fn styled(first: &Row, rest: &Row, lines: &[Styled], columns: usize) -> Vec<Row> {
+    let room = columns.saturating_sub(width(&first.text())).max(8);
     let parts = lines.iter().flat_map(|line| line.split(room));
     let rows = parts.enumerate().map(|(at, line)| {
         let mut row = if at == 0 { first.clone() } else { rest.clone() };

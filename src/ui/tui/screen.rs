@@ -1,36 +1,31 @@
 //! The layout: what is where, from 40 columns to 300.
 
-use std::time::Duration;
+use std::ops::Range;
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::{Modifier, Style};
 
-use super::keys::KEYS;
 use super::panes::{Pane, plan, tools};
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
 use super::search::Query;
 use super::state::{Side, ViewState};
 use super::theme::Theme;
-use crate::journal::{Activity, Outcome};
-use crate::ui::figures;
-use crate::ui::model::RunState;
+use super::{footer, header};
 use crate::ui::style::Ink;
-use crate::ui::text::{cut, harmless, width};
-use crate::ui::words;
 
 /// The first and the last line, and what keys go to.
-const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
+pub(super) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// From this width on, list and pane stand side by side.
 const SIDE_BY_SIDE: u16 = 72;
 
+/// From this width on, the list has more than it needs at least.
+const WIDE: u16 = 120;
+
 /// From this width on, plan and tools are beside the transcript.
 const WITH_PLAN: u16 = 130;
-
-/// From this silence on, it is told how long it lasts.
-const SILENT: Duration = Duration::from_secs(5);
 
 /// Draws everything; where the cursor is, when a line is being written.
 pub(crate) fn draw(state: &mut ViewState, area: Rect, buffer: &mut Buffer) -> Option<Position> {
@@ -38,7 +33,7 @@ pub(crate) fn draw(state: &mut ViewState, area: Rect, buffer: &mut Buffer) -> Op
         return None;
     }
     let [head, body, foot] = rows_of(area);
-    header(state, head, buffer);
+    header::draw(state, head, buffer);
     let (list, pane) = sides(body, state.front);
     if list.width > 0 && pane.width > 0 {
         let style = state.theme.style(Ink::Dim);
@@ -82,13 +77,14 @@ pub(crate) fn draw(state: &mut ViewState, area: Rect, buffer: &mut Buffer) -> Op
         state.front = Side::Pane;
         state.changed = true;
     }
-    footer(state, foot, buffer)
+    footer::draw(state, foot, buffer)
 }
 
 fn rows_of(area: Rect) -> [Rect; 3] {
+    let head = header::height(area.height);
     [
-        Rect { height: 1, ..area },
-        Rect { y: area.y + 1, height: area.height - 2, ..area },
+        Rect { height: head, ..area },
+        Rect { y: area.y + head, height: area.height - head - 1, ..area },
         Rect { y: area.y + area.height - 1, height: 1, ..area },
     ]
 }
@@ -98,7 +94,7 @@ fn sides(body: Rect, front: Side) -> (Rect, Rect) {
     if body.width < SIDE_BY_SIDE {
         return if front == Side::List { (body, Rect::ZERO) } else { (Rect::ZERO, body) };
     }
-    let columns = (body.width / 5).clamp(26, 38);
+    let columns = if body.width >= WIDE { (body.width * 2 / 5).min(76) } else { 30 };
     let pane = Rect { x: body.x + columns + 1, width: body.width - columns - 1, ..body };
     (Rect { width: columns, ..body }, pane)
 }
@@ -115,15 +111,15 @@ pub fn pane_size(columns: u16, rows: u16) -> (u16, u16) {
     (content.width, content.height)
 }
 
-struct RowStyle<'a> {
+pub(super) struct RowStyle<'a> {
     theme: &'a Theme,
     query: Option<&'a Query>,
-    pointed: Pointed,
+    pub pointed: Pointed,
 }
 
 /// Whether a row is pointed at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pointed {
+pub(super) enum Pointed {
     /// It is, and keys go there.
     Here,
     /// It is, but keys go elsewhere.
@@ -132,12 +128,12 @@ enum Pointed {
 }
 
 impl<'a> RowStyle<'a> {
-    const fn plain(theme: &'a Theme) -> Self {
+    pub(super) const fn plain(theme: &'a Theme) -> Self {
         Self { theme, query: None, pointed: Pointed::Not }
     }
 }
 
-fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &RowStyle) {
+pub(super) fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &RowStyle) {
     if line >= area.height {
         return;
     }
@@ -147,8 +143,9 @@ fn put(buffer: &mut Buffer, area: Rect, line: u16, row: &Row, look: &RowStyle) {
         let style = look.theme.style(*ink);
         let style = match look.pointed {
             // Without its colour: reversed, that would be a patch of it.
-            Pointed::Here => Style { fg: None, ..style }.patch(REVERSED),
-            Pointed::Elsewhere => style.add_modifier(Modifier::BOLD),
+            // And not dim: some of the row would be grey on grey.
+            Pointed::Here => REVERSED,
+            Pointed::Elsewhere => style.remove_modifier(Modifier::DIM).add_modifier(Modifier::BOLD),
             Pointed::Not => style,
         };
         let mut start = 0;
@@ -190,29 +187,48 @@ fn draw_list(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     state.list_scroll = scroll;
 }
 
-/// The names of the panes: of the one in front, and of as many others as there is room for. All have their number.
+/// The names of the panes: all of them, or, where there is little room, the one in front and those around it in full.
 fn draw_tabs(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
-    let names = Pane::ALL.map(|pane| format!("{} {}", pane.number() + 1, pane.name()));
-    let all: usize = names.iter().map(|name| name.len() + 2).sum();
-    let (edge, mut room) = if all <= usize::from(area.width) { (" ", all) } else { ("", usize::from(area.width)) };
-    let front = Pane::ALL.into_iter().position(|pane| pane == state.pane && !state.help);
-    // A number and a blank before it; the one in front also has a blank behind it.
-    room = room.saturating_sub(2 * names.len() + front.map_or(0, |front| names[front].len()));
+    let names = Pane::ALL.map(|pane| format!(" {} {} ", pane.number() + 1, pane.name()));
+    let range = tabs_in_sight(&names, state.pane.number(), usize::from(area.width));
+    let dim = state.theme.style(Ink::Dim);
     let mut x = area.x;
-    for (pane, name) in Pane::ALL.into_iter().zip(names) {
-        let is_shown = front == Some(pane.number());
-        let more = name.len() - 1;
-        let fits = edge == " " || room >= more;
-        if !is_shown && fits && edge.is_empty() {
-            room -= more;
-        }
-        let name = if fits || is_shown { name } else { (pane.number() + 1).to_string() };
-        let style = state.theme.style(if is_shown { Ink::Strong } else { Ink::Dim });
-        let (style, edge) = if is_shown { (style.patch(REVERSED), " ") } else { (style, edge) };
+    if range.start > 0 {
+        x = buffer.set_stringn(x, area.y, state.theme.glyphs.screen.before, 1, dim).0;
+    }
+    for (pane, name) in Pane::ALL.into_iter().zip(&names).take(range.end).skip(range.start) {
+        let is_shown = pane == state.pane && !state.help;
+        let style = if is_shown { state.theme.style(Ink::Strong).patch(REVERSED) } else { dim };
         let left = usize::from(area.right().saturating_sub(x));
-        let (next, _) = buffer.set_stringn(x, area.y, format!(" {name}{edge}"), left, style);
+        let (next, _) = buffer.set_stringn(x, area.y, name, left, style);
         state.areas.tabs.push((Rect { x, y: area.y, width: next - x, height: 1 }, pane));
         x = next;
+    }
+    if range.end < names.len() && x < area.right() {
+        buffer.set_stringn(x, area.y, state.theme.glyphs.screen.behind, 1, dim);
+    }
+}
+
+/// As many whole names as fit, the one in front among them; two columns are for the signs that there are more.
+fn tabs_in_sight(names: &[String], front: usize, columns: usize) -> Range<usize> {
+    let all: usize = names.iter().map(String::len).sum();
+    if all <= columns {
+        return 0..names.len();
+    }
+    let mut range = front..front + 1;
+    let mut room = columns.saturating_sub(2 + names[front].len());
+    loop {
+        let after = names.get(range.end).filter(|name| name.len() <= room);
+        if let Some(name) = after {
+            (range.end, room) = (range.end + 1, room - name.len());
+        }
+        let before = range.start.checked_sub(1).filter(|at| names[*at].len() <= room);
+        if let Some(at) = before {
+            (range.start, room) = (at, room - names[at].len());
+        }
+        if after.is_none() && before.is_none() {
+            return range;
+        }
     }
 }
 
@@ -285,13 +301,13 @@ fn draw_beside(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     let area = Rect { x: area.x + 2, width: area.width - 2, ..area };
     let columns = usize::from(area.width);
     let mut rows = vec![Row::new(Ink::Agent, "Plan")];
-    let mut planned = plan::rows(&state.detail, &state.theme, columns);
+    let mut planned = plan::rows(&state.plan, &state.theme, columns);
     planned.truncate(usize::from(area.height / 2));
     rows.append(&mut planned);
     rows.push(Row::default());
     rows.push(Row::new(Ink::Agent, "Tools"));
     let percent = state.detail.percent(&state.index);
-    let mut called = tools::rows(&state.detail, &state.theme, columns, percent);
+    let mut called = tools::rows(&state.detail, &state.theme, columns, percent, state.tool_clock());
     // The newest are worth most.
     let room = usize::from(area.height).saturating_sub(rows.len() + 1);
     let hidden = called.len().saturating_sub(room + tools::HEADING);
@@ -302,132 +318,20 @@ fn draw_beside(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// The first line: what matters most stays longest when there is little room.
-fn header(state: &ViewState, area: Rect, buffer: &mut Buffer) {
-    let (run, now) = (state.index.run(), state.state());
-    let mut parts: Vec<(u8, String)> = vec![(6, format!("ralph {}", harmless(&state.directory.id)))];
-    if !run.agent.is_empty() {
-        parts.push((5, harmless(run.newest_agent())));
-    }
-    parts.push((0, words::state_at(now, state.now)));
-    if let Some(last) = run.iterations.last() {
-        parts.push((1, format!("{}/{}", last.iteration, run.max_iterations)));
-        parts.extend(last.hat.as_deref().map(|hat| (4, harmless(hat))));
-    }
-    parts.extend(elapsed(state).map(|time| (2, time)));
-    let silent = state.newest_seen.elapsed();
-    if now == RunState::Running && silent >= SILENT {
-        parts.push((3, format!("idle {}", figures::duration(silent.as_secs() * 1000))));
-    }
-    parts.extend(run.tokens().map(|tokens| (4, figures::tokens(tokens))));
-    parts.extend(run.cost().map(|cost| (3, figures::cost_of(cost, run.max_cost_usd))));
-    let dot = format!(" {} ", state.theme.glyphs.dot);
-    let line = loop {
-        let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(&dot);
-        let least = parts.iter().map(|(priority, _)| *priority).max().unwrap_or(0);
-        if width(&line) + 2 <= usize::from(area.width) || least == 0 {
-            break line;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tabs_are_whole_words_and_the_one_in_front_is_among_them() {
+        let names = Pane::ALL.map(|pane| format!(" {} {} ", pane.number() + 1, pane.name()));
+        assert_eq!(tabs_in_sight(&names, 0, 200), 0..9);
+        for front in 0..names.len() {
+            for columns in 16..80 {
+                let range = tabs_in_sight(&names, front, columns);
+                let used: usize = names[range.clone()].iter().map(String::len).sum();
+                assert!(range.contains(&front) && used <= columns, "{front} {columns}: {range:?}");
+            }
         }
-        parts.retain(|(priority, _)| *priority != least);
-    };
-    buffer.set_style(area, REVERSED);
-    let line = cut(&line, usize::from(area.width).saturating_sub(2));
-    buffer.set_stringn(area.x + 1, area.y, &line, usize::from(area.width) - 1, REVERSED);
-}
-
-fn elapsed(state: &ViewState) -> Option<String> {
-    let run = state.index.run();
-    let passed = match (&run.end, run.newest) {
-        (Some(end), _) => return Some(figures::duration(end.duration_ms)),
-        (None, None) => return None,
-        (None, Some(newest)) => run.elapsed_ms(if state.running { state.now } else { newest }),
-    };
-    Some(figures::duration(passed / 1000 * 1000))
-}
-
-/// The last line: a question, a message, or the keys.
-fn footer(state: &ViewState, area: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let columns = usize::from(area.width);
-    let style = REVERSED;
-    buffer.set_style(area, style);
-    if let Some(input) = &state.input {
-        let words = input.question.words();
-        if input.question.is_choice() {
-            buffer.set_stringn(area.x + 1, area.y, words, columns - 1, style);
-            return None;
-        }
-        let (text, at) = input.text();
-        // The end that is being written stays in sight.
-        let before = harmless(&text[..at]);
-        let room = columns.saturating_sub(width(words) + 2);
-        let hidden = width(&before).saturating_sub(room);
-        let shown: String = skip_columns(&before, hidden) + &harmless(&text[at..]);
-        let (x, _) = buffer.set_stringn(area.x + 1, area.y, words, columns - 1, style);
-        buffer.set_stringn(x, area.y, &shown, columns.saturating_sub(width(words) + 1), style);
-        let column = u16::try_from(width(&before) - hidden).unwrap_or(0);
-        return Some(Position { x: (x + column).min(area.right() - 1), y: area.y });
     }
-    let words = if let Some((_, message)) = &state.message {
-        harmless(message)
-    } else if state.help {
-        "j k scroll, any other key closes this".to_owned()
-    } else if state.search.is_some() {
-        format!("searching, {} %  Esc ends it", state.searched)
-    } else if state.index.percent() < 99 && state.index.known() > 0 {
-        format!("reading the journal, {} %", state.index.percent())
-    } else if let (Activity::Waiting { reason, .. }, true) = (&state.index.run().activity, state.running) {
-        format!("waiting: {}  r retry now", harmless(reason))
-    } else if let Some(question) = question(state) {
-        format!("question: {}  a answer  q leave", harmless(&question.replace('\n', " ")))
-    } else {
-        keys(state, columns)
-    };
-    buffer.set_stringn(area.x + 1, area.y, cut(&words, columns.saturating_sub(2)), columns - 1, style);
-    None
-}
-
-fn question(state: &ViewState) -> Option<&str> {
-    let end = state.index.run().end.as_ref().filter(|end| end.outcome == Outcome::Human)?;
-    Some(end.question.as_deref().unwrap_or(&end.reason))
-}
-
-fn skip_columns(text: &str, columns: usize) -> String {
-    let mut left = columns;
-    let mut rest = text.chars();
-    while left > 0 {
-        let Some(letter) = rest.next() else { break };
-        left = left.saturating_sub(width(letter.encode_utf8(&mut [0; 4])).max(1));
-    }
-    rest.collect()
-}
-
-/// As many keys as there is room for.
-fn keys(state: &ViewState, columns: usize) -> String {
-    const FIRST: [&str; 4] = ["help", "leave", "list", "search"];
-    let all = || KEYS.iter().flat_map(|(_, keys)| *keys).filter(|key| !key.short.is_empty());
-    let first = FIRST.iter().filter_map(|name| all().find(|key| key.short == *name));
-    let is_over = state.index.run().end.is_some();
-    let mut line = match (is_over, state.follow) {
-        (true, _) => "the run is over: q leaves".to_owned(),
-        (false, true) => "following".to_owned(),
-        (false, false) => String::new(),
-    };
-    for key in first.chain(all().filter(|key| !FIRST.contains(&key.short))) {
-        let is_for_runs = ["pause", "stop", "hint"].contains(&key.short);
-        if is_for_runs && !state.running || is_over && ["leave", "follow"].contains(&key.short) {
-            continue;
-        }
-        // The first key of each is enough here.
-        let name = match key.keys {
-            "1…9 ← →" => "1-9",
-            "/ n N" => "/",
-            keys => keys,
-        };
-        let more = format!("{}{name} {}", if line.is_empty() { "" } else { "  " }, key.short);
-        if width(&line) + width(&more) + 2 > columns {
-            break;
-        }
-        line.push_str(&more);
-    }
-    line
 }

@@ -79,7 +79,7 @@ pub(crate) enum Direction {
 
 #[derive(Debug)]
 pub(crate) struct Search {
-    direction: Direction,
+    pub direction: Direction,
     /// The page that is looked at next.
     page: usize,
     /// How many pages are left.
@@ -87,6 +87,8 @@ pub(crate) struct Search {
     all: usize,
     /// Where it began, until that page was looked at.
     from: Option<Place>,
+    /// Where it began.
+    pub origin: Place,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +104,7 @@ impl Search {
     /// Begins behind, or before, a place.
     pub(crate) fn new(direction: Direction, from: Place, index: &Index) -> Self {
         let all = index.page_count() + 1;
-        Self { direction, page: from.page, left: all, all, from: Some(from) }
+        Self { direction, page: from.page, left: all, all, from: Some(from), origin: from }
     }
 
     /// Looks on for at most this long.
@@ -170,6 +172,73 @@ impl Search {
             }
         }
         None
+    }
+}
+
+/// Which of how many places the one in sight is: `3/17`. Counted page by page, in small steps.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// The place that was found.
+    at: Place,
+    /// How many there are up to that place.
+    number: usize,
+    total: usize,
+    /// The page that is counted next.
+    page: usize,
+    is_complete: bool,
+}
+
+impl Tally {
+    pub(crate) const fn new(at: Place) -> Self {
+        Self { at, number: 0, total: 0, page: 0, is_complete: false }
+    }
+
+    /// The next place, or the one before, when it was searched for from the last one.
+    pub(crate) fn moved(self, from: Place, at: Place, direction: Direction) -> Self {
+        if !self.is_complete || self.at != from || self.total == 0 {
+            return Self::new(at);
+        }
+        let number = match direction {
+            Direction::Forward => self.number % self.total + 1,
+            Direction::Backward => (self.number + self.total - 2) % self.total + 1,
+        };
+        Self { at, number, ..self }
+    }
+
+    /// Counts on for at most this long; true when there is more to count.
+    pub(crate) fn advance(
+        &mut self,
+        query: &Query,
+        transcript: &mut Transcript,
+        index: &Index,
+        theme: &Theme,
+        patience: Duration,
+    ) -> bool {
+        let start = Instant::now();
+        while !self.is_complete {
+            let mut entry = transcript.of(index, theme, index.entry_of(self.page));
+            let hits = entry.hits(self.page, query);
+            self.total += hits.len();
+            if self.page < self.at.page {
+                self.number += hits.len();
+            } else if self.page == self.at.page {
+                let here = entry.row_at(self.at);
+                self.number += hits.iter().filter(|hit| **hit <= here).count();
+            }
+            self.page += 1;
+            self.is_complete = self.page >= index.page_count();
+            if start.elapsed() > patience {
+                break;
+            }
+        }
+        !self.is_complete
+    }
+
+    pub(crate) fn words(&self) -> String {
+        if !self.is_complete {
+            return format!("found, counting: {} so far", self.total);
+        }
+        format!("{}/{}", self.number.max(1), self.total.max(1))
     }
 }
 

@@ -10,6 +10,7 @@ use super::actions::Actions;
 use super::detail::Detail;
 use super::index::{Index, Reach};
 use super::input::Input;
+use super::latest_plan::LatestPlan;
 use super::panes::agent_screen::AgentScreen;
 use super::panes::files::Files;
 use super::panes::list::List;
@@ -17,7 +18,7 @@ use super::panes::raw::RawBytes;
 use super::panes::{COUNT, Pane, checks, events, help, plan, tools, usage};
 use super::rows::{Row, paragraph};
 use super::scroll::{Listing, Pages, Scroll};
-use super::search::{Query, Search, SearchStep};
+use super::search::{Query, Search, SearchStep, Tally};
 use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::event::Stream;
@@ -90,6 +91,15 @@ pub(crate) struct ViewState {
     /// The search under way.
     pub search: Option<Search>,
     pub searched: usize,
+    /// Which of how many places is in sight.
+    pub tally: Option<Tally>,
+    /// What the run is for.
+    pub goal: String,
+    /// The branch that the run has of its own.
+    pub branch: Option<String>,
+    /// The fold of the newest entry, while the run is under way.
+    pub live: Option<Detail>,
+    pub plan: LatestPlan,
     /// Whether the run is under way.
     pub running: bool,
     asked: Option<Instant>,
@@ -112,7 +122,13 @@ pub(crate) enum Work {
 impl ViewState {
     pub(crate) fn new(directory: RunDirectory, theme: &Theme, actions: Box<dyn Actions>, owner: Owner) -> Self {
         let index = Index::new(&directory.journal());
+        let branch = directory.place().map(|place| place.branch);
         Self {
+            goal: directory.goal(),
+            branch,
+            tally: None,
+            live: None,
+            plan: LatestPlan::default(),
             detail: Detail::of(0, &index),
             index,
             theme: *theme,
@@ -164,6 +180,7 @@ impl ViewState {
             Err(error) => self.set_message(format!("cannot read the journal: {error}")),
         }
         self.ask_whether_alive();
+        self.watch_newest();
         if work == Work::Done && self.gather() == Work::Left {
             work = Work::Left;
         }
@@ -186,6 +203,24 @@ impl ViewState {
         if self.index.run().end.is_some() {
             self.set_running(false);
         }
+    }
+
+    /// Reads on what the newest iteration says while it is under way: its tokens, its model, the tool that runs.
+    fn watch_newest(&mut self) {
+        if self.goal.is_empty() && self.running {
+            self.goal = self.directory.goal();
+        }
+        let newest = self.index.entry_count() - 1;
+        let is_open = self.index.iteration(newest).is_some_and(|tried| tried.ended.is_none());
+        if !(self.running && is_open) {
+            self.live = None;
+        } else if self.live.as_ref().is_none_or(|live| live.entry() != newest) {
+            self.live = Some(Detail::of(newest, &self.index));
+        }
+        if let Some(live) = &mut self.live {
+            self.changed |= live.advance(&self.index, STEP);
+        }
+        self.transcript.now = self.live.as_ref().map(|_| self.now);
     }
 
     /// A question about a run that has ended is not asked any longer.
@@ -212,6 +247,12 @@ impl ViewState {
         };
         let more = needs && self.detail.advance(&self.index, STEP);
         self.changed |= more;
+        let shows_plan = self.pane == Pane::Plan || self.areas.beside > 0;
+        let (before, looks) = (self.plan.items.len(), shows_plan && self.plan.advance(&self.index, STEP));
+        self.changed |= looks || before != self.plan.items.len();
+        if looks {
+            return Work::Left;
+        }
         if self.pane == Pane::Files {
             let is_over = self.index.iteration(self.selected).is_some_and(|tried| tried.ended.is_some());
             if self.files.entry() != self.selected || (self.files.is_early() && is_over) {
@@ -280,7 +321,8 @@ impl ViewState {
 
     /// Continues the search.
     fn continue_search(&mut self) -> Work {
-        let Some(search) = &mut self.search else { return Work::Done };
+        let Some(search) = &mut self.search else { return self.continue_tally() };
+        let (origin, direction) = (search.origin, search.direction);
         let found = search.advance(&self.query, &mut self.transcript, &self.index, &self.theme, STEP);
         self.changed = true;
         match found {
@@ -288,8 +330,13 @@ impl ViewState {
                 self.searched = percent;
                 return Work::Left;
             }
-            SearchStep::Nowhere => self.set_message(format!("`{}` not found in this run", self.query.words())),
+            SearchStep::Nowhere => {
+                self.tally = None;
+                self.set_message(format!("`{}` not found in this run", self.query.words()));
+            }
             SearchStep::At(entry, place) => {
+                let tally = self.tally.take();
+                self.tally = Some(tally.map_or_else(|| Tally::new(place), |old| old.moved(origin, place, direction)));
                 self.select(entry);
                 self.follow = false;
                 self.pane = Pane::Transcript;
@@ -299,7 +346,15 @@ impl ViewState {
             }
         }
         self.search = None;
-        Work::Done
+        self.continue_tally()
+    }
+
+    /// Counts the places on.
+    fn continue_tally(&mut self) -> Work {
+        let Some(tally) = &mut self.tally else { return Work::Done };
+        let more = tally.advance(&self.query, &mut self.transcript, &self.index, &self.theme, STEP);
+        self.changed |= more;
+        if more { Work::Left } else { Work::Done }
     }
 
     /// Selects an entry; its panes begin at their beginning.
@@ -359,8 +414,8 @@ impl ViewState {
     pub(crate) fn rows(&mut self, columns: usize, height: usize) -> Vec<Row> {
         let percent = self.detail.percent(&self.index);
         match self.pane {
-            Pane::Plan => plan::rows(&self.detail, &self.theme, columns),
-            Pane::Tools => tools::rows(&self.detail, &self.theme, columns, percent),
+            Pane::Plan => plan::rows(&self.plan, &self.theme, columns),
+            Pane::Tools => tools::rows(&self.detail, &self.theme, columns, percent, self.tool_clock()),
             Pane::Files => self.files.rows(&self.detail, &self.theme),
             Pane::Events => events::rows(&self.index, columns),
             Pane::Usage => usage::rows(&self.index, &self.theme, columns, height),
@@ -368,6 +423,11 @@ impl ViewState {
             Pane::Screen => paragraph(&Row::default(), &Row::default(), &self.no_screen(), Ink::Dim, columns),
             Pane::Transcript | Pane::Raw => Vec::new(),
         }
+    }
+
+    /// The time for tools that run, when the selected entry is under way.
+    pub(crate) fn tool_clock(&self) -> Option<Timestamp> {
+        self.live.as_ref().filter(|live| live.entry() == self.selected).map(|_| self.now)
     }
 
     pub(crate) fn list(&self, columns: usize) -> List<'_> {

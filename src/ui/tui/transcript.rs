@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use jiff::Timestamp;
+
 use super::block::{Blocks, Kind};
 use super::block_rows::{self, Fold, Folding};
 use super::index::Index;
 use super::rows::Row;
 use super::scroll::{Pages, Place, Scroll};
-use super::search::Direction;
+use super::search::{Direction, Query};
 use super::theme::Theme;
 use crate::journal::Record;
 
@@ -29,6 +31,8 @@ pub(crate) struct Transcript {
     toggled: HashMap<(u64, usize), Fold>,
     /// Counts changes of width and folding.
     version: u64,
+    /// The time, while the newest entry is being worked on: tools that run there show it.
+    pub now: Option<Timestamp>,
 }
 
 /// A page that was read.
@@ -55,6 +59,7 @@ impl Transcript {
             folding: Folding::default(),
             toggled: HashMap::new(),
             version: 1,
+            now: None,
         }
     }
 
@@ -214,6 +219,37 @@ impl Entry<'_> {
         all.filter(|(_, block)| has(&block_rows::text(block))).map(|(at, _)| at).collect()
     }
 
+    /// Where something is found on a page: a block and a row of it. Blocks that hide it count as if they were open.
+    pub(crate) fn hits(&mut self, page: usize, query: &Query) -> Vec<(usize, usize)> {
+        let mut hits = Vec::new();
+        for block in self.blocks_with(page, |text| query.is_in(text)) {
+            let Some(read) = self.transcript.read.get(&page) else { break };
+            let fold = self.transcript.toggled.get(&(read.from, block)).copied();
+            let fold = fold.unwrap_or_else(|| self.transcript.folding.of(&read.blocks.all[block].kind));
+            let rows_with = |fold| -> Vec<(usize, usize)> {
+                let rows = block_rows::rows(&read.blocks.all[block], fold, self.transcript.columns, self.theme, None);
+                let found = rows.iter().enumerate().filter(|(_, row)| query.is_in(&row.text()));
+                found.map(|(row, _)| (block, row)).collect()
+            };
+            let mut found = rows_with(fold);
+            if found.is_empty() {
+                found = rows_with(Fold::Open);
+            }
+            if found.is_empty() {
+                found.push((block, 0));
+            }
+            hits.append(&mut found);
+        }
+        hits
+    }
+
+    /// The block at a place, and the row of it.
+    pub(crate) fn row_at(&mut self, place: Place) -> (usize, usize) {
+        let block = self.block_at(place).unwrap_or(0);
+        let start = self.place_of(place.page, block).row;
+        (block, place.row.saturating_sub(start))
+    }
+
     /// The rows of a block, with the place of the first.
     pub(crate) fn rows_of(&mut self, page: usize, block: usize) -> (Place, Vec<Row>) {
         let place = self.place_of(page, block);
@@ -235,6 +271,7 @@ impl Entry<'_> {
         let page = transcript.read.entry(number).or_insert_with(|| Page {
             from: range.start,
             to: range.start,
+            blocks: Blocks::of(&index.run().workspace),
             ..Page::default()
         });
         if page.to < range.end {
@@ -272,7 +309,7 @@ impl Entry<'_> {
             for (at, block) in page.blocks.all.iter().enumerate().skip(first) {
                 let fold = transcript.toggled.get(&(page.from, at)).copied();
                 let fold = fold.unwrap_or_else(|| transcript.folding.of(&block.kind));
-                page.rows.push(block_rows::rows(block, fold, transcript.columns, theme));
+                page.rows.push(block_rows::rows(block, fold, transcript.columns, theme, None));
             }
             page.count = 0;
             page.starts.clear();
@@ -297,6 +334,16 @@ impl Pages for Entry<'_> {
     fn row(&mut self, page: usize, row: usize) -> Row {
         let Some(block) = self.block_at(Place { page, row }) else { return Row::default() };
         let Some(read) = self.transcript.read.get(&page) else { return Row::default() };
+        let is_newest = self.pages.end == self.index.page_count();
+        if let (Kind::Tool(tool), Some(now), true) = (&read.blocks.all[block].kind, self.transcript.now, is_newest)
+            && tool.call.status.is_none()
+            && row == read.starts[block]
+        {
+            // Its time passes without a record.
+            let rows =
+                block_rows::rows(&read.blocks.all[block], Fold::Folded, self.transcript.columns, self.theme, Some(now));
+            return rows.into_iter().next().unwrap_or_default();
+        }
         read.rows[block].get(row - read.starts[block]).cloned().unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The list of iterations: outcome, time, cost, hat. Rows are made only for what is in sight.
+//! The list of iterations: clock, outcome, time, cost, hat, and what came of each. Rows are made only for what is in sight.
 
 use std::ops::Range;
 
@@ -9,10 +9,23 @@ use super::super::rows::Row;
 use super::super::scroll::Pages;
 use super::super::theme::Theme;
 use crate::journal::IterationOutcome;
+use crate::journal::summary::IterationSummary;
 use crate::ui::figures;
+use crate::ui::history::clock;
 use crate::ui::model::IterationState;
 use crate::ui::style::{Glyphs, Ink};
+use crate::ui::text::{cut, width};
 use crate::ui::words;
+
+/// The columns of the word for what an iteration came to.
+const WORD: usize = 11;
+/// From this width on, the cost is shown.
+const WITH_COST: usize = 36;
+/// From this width on, the hat is shown.
+const WITH_HAT: usize = 44;
+
+/// Less of what came of an iteration is not worth showing.
+const LEAST_RESULT: usize = 6;
 
 /// The iterations as rows.
 pub(crate) struct List<'a> {
@@ -35,14 +48,15 @@ impl Pages for List<'_> {
         self.index.entry_count()
     }
 
-    fn row(&mut self, _: usize, row: usize) -> Row {
-        if row == 0 {
-            return Row::new(Ink::Dim, "    start");
+    fn row(&mut self, _: usize, number: usize) -> Row {
+        let digits = self.index.run().iterations.last().map_or(1, |tried| tried.iteration).to_string().len().max(2);
+        if number == 0 {
+            let at = self.index.run().started.map(clock).unwrap_or_default();
+            return Row::new(Ink::Dim, &format!("  {:digits$} {:<5} start", "", at.get(..5).unwrap_or_default()));
         }
-        let Some(entry) = self.index.iteration(row) else { return Row::default() };
-        let alive = self.running && row + 1 == self.index.entry_count();
+        let Some(entry) = self.index.iteration(number) else { return Row::default() };
+        let alive = self.running && number + 1 == self.index.entry_count();
         let (mark, ink) = IterationState::of(entry, alive).sign(&self.theme.glyphs);
-        let digits = self.index.run().max_iterations.max(100).to_string().len().min(6);
         let time = match (&entry.ended, entry.started) {
             (Some(ended), _) => figures::duration(ended.duration_ms),
             (None, Some(started)) if alive => {
@@ -51,24 +65,60 @@ impl Pages for List<'_> {
             }
             _ => String::new(),
         };
-        let wide = self.columns >= 34;
+        let (word, word_ink) = words::iteration_word(entry, alive);
+        let at = entry.started.map(clock).unwrap_or_default();
         let mut row = Row::new(ink, &format!("{mark:<2}"))
             .and(Ink::Strong, &format!("{:>digits$} ", entry.iteration))
-            .and(Ink::None, &format!("{time:>7} "));
+            .and(Ink::Dim, &format!("{:<5} ", at.get(..5).unwrap_or_default()))
+            .and(word_ink, &format!("{:<WORD$} ", cut(word, WORD)))
+            .and(Ink::None, &format!("{time:>6} "));
         let price = entry
             .ended
             .and_then(|ended| ended.cost.map(figures::short_cost).or_else(|| ended.tokens.map(figures::about)));
-        row = row.and(Ink::Dim, &format!("{:>7} ", price.unwrap_or_default()));
-        if let Some(hat) = &entry.hat {
-            row = row.and(Ink::Agent, hat);
-        } else if let Some(agent) = &entry.agent {
-            row = row.and(Ink::Agent, agent);
-        } else if let Some(ended) = entry.ended.filter(|ended| wide && ended.outcome != IterationOutcome::Interrupted)
-            && let Some(class) = ended.class
-        {
-            row = row.and(Ink::Bad, class.name());
+        if self.columns >= WITH_COST {
+            row = row.and(Ink::Dim, &format!("{:>6} ", price.unwrap_or_default()));
+        }
+        if let Some(who) = entry.hat.as_ref().or(entry.agent.as_ref()).filter(|_| self.columns >= WITH_HAT) {
+            row = row.and(Ink::Agent, &format!("{} ", cut(who, 10)));
+        }
+        let used = width(&row.text());
+        let result = self.result(entry, number);
+        // Half a word says nothing: what does not fit is cut as a whole.
+        let mut room = self.columns.saturating_sub(used);
+        for (ink, text) in result.spans {
+            if room < LEAST_RESULT {
+                break;
+            }
+            let text = cut(&text, room);
+            room -= width(&text);
+            row = row.and(ink, &text);
         }
         row
+    }
+}
+
+impl List<'_> {
+    /// What came of it: a failure's class, the checks, the commit or the files.
+    fn result(&self, entry: &IterationSummary, number: usize) -> Row {
+        let mut row = Row::default();
+        let Some(ended) = entry.ended else { return row };
+        let glyphs = &self.theme.glyphs;
+        if let Some(class) = ended.class.filter(|_| ended.outcome != IterationOutcome::Interrupted) {
+            row = row.and(Ink::Bad, &format!("{} ", class.name()));
+        }
+        if let Some(passed) = ended.verified {
+            let (mark, ink) = words::check_mark(passed, glyphs);
+            row = row.and(if passed { ink } else { Ink::Warn }, &format!("{mark} checks "));
+        }
+        let Some(result) = self.index.result(number) else { return row };
+        match &result.commit {
+            Some(subject) => {
+                let more = if result.commits > 1 { format!(" (+{})", result.commits - 1) } else { String::new() };
+                row.and(Ink::None, subject).and(Ink::Dim, &more)
+            }
+            None if result.files > 0 => row.and(Ink::Dim, &figures::plural(result.files, "file")),
+            None => row,
+        }
     }
 }
 

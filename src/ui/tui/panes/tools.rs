@@ -1,5 +1,7 @@
 //! The tools of the selected iteration and how long they took, the newest last.
 
+use jiff::Timestamp;
+
 use super::super::block_rows::status;
 use super::super::detail::Detail;
 use super::super::rows::Row;
@@ -13,7 +15,7 @@ use crate::ui::text::cut;
 /// The rows above the first call.
 pub(crate) const HEADING: usize = 1;
 
-pub(crate) fn rows(detail: &Detail, theme: &Theme, columns: usize, percent: u64) -> Vec<Row> {
+pub(crate) fn rows(detail: &Detail, theme: &Theme, columns: usize, percent: u64, now: Option<Timestamp>) -> Vec<Row> {
     let calls = &detail.iteration.calls;
     if calls.count() == 0 && percent >= 100 {
         return vec![Row::new(Ink::Dim, "no tool was called")];
@@ -27,8 +29,8 @@ pub(crate) fn rows(detail: &Detail, theme: &Theme, columns: usize, percent: u64)
     let names = calls.kept().iter().map(|call| call.name.chars().count()).max().unwrap_or(0).min(16);
     let bars = if columns >= 70 { 10 } else { 0 };
     for call in calls.kept() {
-        let (mark, ink) = status(call.status, theme);
-        let time = call.took_ms().map_or_else(String::new, figures::duration);
+        let (mark, ink) = status(call.status, theme, now);
+        let time = call.took_ms().or_else(|| call.runs_for_ms(now?)).map_or_else(String::new, figures::duration);
         let name = cut(&call.name, names.max(4));
         let mut row = Row::new(ink, &format!("{mark:<2}")).and(Ink::None, &format!("{time:>7} "));
         if bars > 0 {

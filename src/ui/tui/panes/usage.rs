@@ -39,7 +39,8 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
     #[expect(clippy::cast_precision_loss, reason = "bars of a few columns")]
     let mut draw = |title: &str, ink: Ink, value: &dyn Fn(&Ended) -> Option<u64>, words: &dyn Fn(f64) -> String| {
         let values: Vec<f64> = ended.iter().map(|ended| value(ended).unwrap_or(0) as f64).collect();
-        chart(&mut rows, title, ink, &values, words, Size { columns, tall }, &theme.glyphs);
+        let drawn = Chart { title, ink, values, words, limit: None };
+        chart(&mut rows, &drawn, Size { columns, tall }, &theme.glyphs);
     };
     if tokens.is_some() {
         draw("tokens an iteration", Ink::Agent, &|ended| ended.tokens, &|most| figures::about(whole(most)));
@@ -54,10 +55,22 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
                 sum
             })
             .collect();
-        let size = Size { columns, tall };
-        chart(&mut rows, "cost so far", Ink::Good, &values, &figures::money, size, &theme.glyphs);
+        let limit = run.max_cost_usd;
+        let drawn = Chart { title: "cost so far", ink: Ink::Good, values, words: &figures::money, limit };
+        chart(&mut rows, &drawn, Size { columns, tall }, &theme.glyphs);
     }
     rows
+}
+
+/// What is drawn.
+struct Chart<'a> {
+    title: &'a str,
+    ink: Ink,
+    values: Vec<f64>,
+    /// How a value is written.
+    words: &'a dyn Fn(f64) -> String,
+    /// What the value must not exceed.
+    limit: Option<f64>,
 }
 
 #[derive(Clone, Copy)]
@@ -75,24 +88,29 @@ fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Bars for the values, the largest of each when there are more than columns.
-fn chart(
-    rows: &mut Vec<Row>,
-    title: &str,
-    ink: Ink,
-    values: &[f64],
-    words: &dyn Fn(f64) -> String,
-    Size { columns, tall }: Size,
-    glyphs: &Glyphs,
-) {
-    let columns = columns.saturating_sub(2).max(8);
+/// Bars for the values between their axes, the largest of each when there are more than columns.
+fn chart(rows: &mut Vec<Row>, chart: &Chart, Size { columns, tall }: Size, glyphs: &Glyphs) {
+    let Chart { title, ink, values, words, limit } = chart;
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let scale = limit.unwrap_or(0.0).max(most);
+    let top = words(scale);
+    let margin = top.len().max(4) + 1;
+    let columns = columns.saturating_sub(margin + 3).max(8);
     let each = values.len().div_ceil(columns).max(1);
     let bars: Vec<f64> = values.chunks(each).map(|some| some.iter().copied().fold(0.0, f64::max)).collect();
-    let most = bars.iter().copied().fold(0.0, f64::max);
     rows.push(Row::default());
     let per = if each > 1 { format!(", a column is {each} iterations") } else { String::new() };
-    rows.push(Row::new(Ink::Strong, title).and(Ink::Dim, &format!("  at most {}{per}", words(most))));
+    let of = limit.map_or_else(String::new, |limit| format!(", limit {}", words(limit)));
+    rows.push(Row::new(Ink::Strong, title).and(Ink::Dim, &format!("  at most {}{of}{per}", words(most))));
     let width = if bars.len() * 2 <= columns { 2 } else { 1 };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "between 0 and the rows of a chart"
+    )]
+    let row_of = |value: f64| if scale > 0.0 { ((value / scale * tall as f64).ceil() as usize).max(1) - 1 } else { 0 };
+    let limit_row = limit.map(row_of);
     for level in (0..tall).rev() {
         #[expect(
             clippy::cast_possible_truncation,
@@ -101,12 +119,31 @@ fn chart(
             reason = "between 0 and 8"
         )]
         let part = |value: f64| {
-            let filled = if most > 0.0 { value / most * tall as f64 } else { 0.0 } - level as f64;
+            let filled = if scale > 0.0 { value / scale * tall as f64 } else { 0.0 } - level as f64;
             let eighths = (filled.clamp(0.0, 1.0) * 8.0).round() as usize;
             // Something is never nothing.
             if level == 0 && value > 0.0 { eighths.max(1) } else { eighths }
         };
+        let label = if level + 1 == tall { top.as_str() } else { "" };
+        let mut row = Row::new(Ink::Dim, &format!("{label:>margin$} {}", glyphs.gutter));
         let line: String = bars.iter().map(|value| glyphs.screen.bars[part(*value)].repeat(width)).collect();
-        rows.push(Row::new(ink, &format!(" {}", line.trim_end())));
+        if limit_row == Some(level) {
+            let drawn = line.trim_end();
+            let rest = columns.saturating_sub(crate::ui::text::width(drawn));
+            row = row.and(*ink, drawn).and(Ink::Warn, &glyphs.screen.limit.repeat(rest));
+        } else {
+            row = row.and(*ink, line.trim_end());
+        }
+        rows.push(row);
     }
+    let axis = format!("{:>margin$} {}{}", 0, glyphs.screen.corner, glyphs.rule.repeat(bars.len() * width));
+    rows.push(Row::new(Ink::Dim, &axis));
+    let last = values.len().to_string();
+    let gap = (bars.len() * width).saturating_sub(1 + last.len());
+    let numbers = if values.len() > 1 && bars.len() * width > last.len() + 1 {
+        format!("1{}{last}", " ".repeat(gap))
+    } else {
+        last
+    };
+    rows.push(Row::new(Ink::Dim, &format!("{:margin$}  {numbers}", "")));
 }
