@@ -24,7 +24,7 @@
     if (contrast < 4.5 && !node.matches(".sep, .arrow")) faults.push(`contrast ${contrast.toFixed(2)}: ${node.className} ${walk.currentNode.data.trim().slice(0, 40)}`);
   }
   for (const node of document.querySelectorAll("button, a[href], input, textarea, summary, [role=img]")) {
-    const name = node.getAttribute("aria-label") || node.textContent.trim() || node.getAttribute("title");
+    const name = node.getAttribute("aria-label") || node.labels?.[0]?.textContent.trim() || node.textContent.trim() || node.getAttribute("title");
     if (!name) faults.push(`no name: ${node.outerHTML.slice(0, 80)}`);
   }
   for (const node of document.querySelectorAll("[placeholder]")) {

@@ -282,7 +282,7 @@ class Run {
     Object.assign(this.run, head);
     if (head.plan) this.plan = head.plan;
     this.draw();
-    const following = innerHeight + scrollY >= document.body.scrollHeight - 120;
+    const following = this.sticky || innerHeight + scrollY >= document.body.scrollHeight - 120;
     iterations.forEach((one) => this.iteration(one));
     if (this.tab !== "log") return;
     for (const [index, transcript] of this.open) {
@@ -293,6 +293,7 @@ class Run {
     // A new iteration opens by itself for whoever follows.
     if (last && this.nodes.size > before && (following || this.nodes.size === 1)) {
       this.open.forEach((transcript, index) => { if (index === last.index - 1) this.toggle(index); });
+      this.sticky = false;
       this.toggle(last.index, null, true).then(() => scrollTo(0, document.body.scrollHeight));
     }
     if (!following && last?.running && !this.jump) {
@@ -371,6 +372,8 @@ class Run {
     const wish = { order };
     if (["hint", "answer", "limit"].includes(order)) wish.words = answer.words;
     if (order === "stop") wish.now = answer.checked;
+    // Whoever answers wants to see what comes of it.
+    if (order === "answer") this.sticky = true;
     try { note(await source.order(this.id, wish)); } catch (error) { note(error.message); }
   }
 }
