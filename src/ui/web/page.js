@@ -67,7 +67,7 @@ const note = (text) => {
   note.timer = setTimeout(() => $("note").classList.remove("on"), 5000);
 };
 const pill = (run) => el("span", { class: `pill ${run.ink}${run.state === "running" || run.running ? " busy" : ""}` }, el("span", { class: "dot" }), el("span", { text: run.word, class: "word" }));
-const rejected = (run) => run.alive && run.rejected && el("span", { class: "pill warn", text: "last claim rejected" });
+const rejected = (run) => run.rejected && el("span", { class: "pill warn", text: "claim rejected", title: "The last claim that everything is done was rejected" });
 const remaining = (run) => run.until ? `until ${clock(run.until)}` : null;
 
 // A question before something happens. Gives the words, or null.
@@ -115,7 +115,7 @@ class Home {
       el("h3", { class: "few", text: run.goal || run.id }), el("div", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", { text: fact }))), run.line && el("div", { class: "last one", text: run.line }));
   }
   line(run) {
-    return el("a", { href: `#/run/${run.id}` }, el("span", null, pill(run)), el("span", { class: "goal one", text: run.goal || run.id }),
+    return el("a", { href: `#/run/${run.id}` }, el("span", null, pill(run.rejected ? { ...run, word: `${run.word}, rejected` } : run)), el("span", { class: "goal one", text: run.goal || run.id }),
       el("span", { class: "dim one hide", text: run.project }), el("span", { class: "n hide", text: clock(run.started) }), el("span", { class: "n", text: duration(run.ms) }), el("span", { class: "n hide", text: run.cost || "–" }));
   }
 }
@@ -139,9 +139,9 @@ class Run {
 
   frame() {
     const { run } = this;
-    this.field = el("input", { class: "search", type: "search", placeholder: "Search  /", "aria-label": "Search this run", onkeydown: (event) => { if (event.key === "Enter") this.search(this.field.value); if (event.key === "Escape") { this.field.value = ""; this.results.replaceChildren(); this.field.blur(); } } });
+    this.field = el("input", { class: "search", type: "search", placeholder: "Search", title: "Search this run (/)", "aria-label": "Search this run", onkeydown: (event) => { if (event.key === "Enter") this.search(this.field.value); if (event.key === "Escape") { this.field.value = ""; this.results.replaceChildren(); this.field.blur(); } } });
     this.orders = el("div", { class: "steer", role: "group", "aria-label": "Steer the run" });
-    this.top = el("span");
+    this.top = el("span", { class: "state" });
     $("top").replaceChildren(el("div", { class: "wide bar" }, source.file ? el("span", { class: "brand", text: "ralph" }) : el("a", { class: "brand", href: "#/", text: "ralph" }), el("span", { class: "sep", text: "/" }), this.top, el("span", { class: "goal one grow", text: run.goal }), this.field, this.orders));
     this.head = el("div", { class: "head" });
     this.tabs = el("nav", { class: "tabs", "aria-label": "Views" });
@@ -167,9 +167,9 @@ class Run {
     const left = run.alive && run.max_ms ? ` of ${duration(run.max_ms)}` : "";
     const cost = run.cost && (run.max_cost ? `${run.cost} of ${money(run.max_cost)}` : run.cost);
     const why = !run.alive && run.reason, asks = run.asks && run.question;
-    this.head.replaceChildren(el("div", { class: "facts" }, el("span", { text: run.project, title: run.workspace }), el("span", { class: "mono", text: run.id }), rejected(run)),
+    this.head.replaceChildren(el("div", { class: "facts" }, el("span", { text: run.project, title: run.workspace }), el("span", { class: "mono", text: run.id })),
       el("h1", { text: run.goal || run.id }),
-      el("div", { class: "facts" }, fact("agent", [run.agent, run.model].filter(Boolean).join(" · ")), fact("branch", run.branch), fact("iteration", `${run.iteration}${run.of ? ` of ${run.of}` : ""}`), el("span", null, run.alive ? "running for " : "took ", time, left), fact("cost", cost), fact("tokens", run.tokens != null ? about(run.tokens) : null), fact("started", run.started && `${date(run.started)} ${clock(run.started)}`), run.until && fact("waiting until", clock(run.until))),
+      el("div", { class: "facts" }, fact("agent", [run.agent, run.model].filter(Boolean).join(" · ")), fact("branch", run.branch), fact("iteration", `${run.iteration}${run.of ? ` of ${run.of}` : ""}`), el("span", null, run.alive ? "running for " : "took ", time, left), fact("cost", cost), fact("tokens", run.tokens != null ? about(run.tokens) : null), fact("started", run.started && `${date(run.started)} ${clock(run.started)}`), run.until && fact("waiting until", clock(run.until)), rejected(run)),
       (asks || why) ? el("div", { class: `why ${run.ink}` }, asks ? el("div", null, el("b", { text: "The agent asks: " }), asks) : el("div", null, ticks(why)), run.next && !this.steer && el("div", { class: "dim", text: run.next })) : "");
     this.tabs.replaceChildren(...[["log", "Transcript", ""], ["files", "Changes", "/files"]].map(([key, name, path]) => el("a", { href: `#/run/${this.id}${path}`, "aria-current": this.tab === key ? "page" : null, text: name })));
     this.buttons();

@@ -28,9 +28,8 @@ pub(super) fn short(run: &RunDetails, workspace: &Path, newest: &Newest) -> Valu
     };
     let word = match state {
         RunState::Pausing => "pausing after this iteration".to_owned(),
-        // The page shows the rejected claim of an active run beside its state.
-        state if state.is_alive() => words::state(*state).0.to_owned(),
-        _ => word,
+        // The page shows a rejected claim beside the state.
+        _ => word.strip_suffix(", rejected").map_or(word.clone(), str::to_owned),
     };
     let line = if state.is_alive() { newest.short() } else { String::new() };
     json!({
