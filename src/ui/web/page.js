@@ -167,9 +167,9 @@ class Run {
     const left = run.alive && run.max_ms ? ` of ${duration(run.max_ms)}` : "";
     const cost = run.cost && (run.max_cost ? `${run.cost} of ${money(run.max_cost)}` : run.cost);
     const why = !run.alive && run.reason, asks = run.asks && run.question;
-    this.head.replaceChildren(el("div", { class: "facts" }, el("span", { text: run.project, title: run.workspace }), el("span", { class: "mono", text: run.id })),
+    this.head.replaceChildren(el("div", { class: "facts" }, el("span", { text: run.project, title: run.workspace }), rejected(run)),
       el("h1", { text: run.goal || run.id }),
-      el("div", { class: "facts" }, fact("agent", [run.agent, run.model].filter(Boolean).join(" · ")), fact("branch", run.branch), fact("iteration", `${run.iteration}${run.of ? ` of ${run.of}` : ""}`), el("span", null, run.alive ? "running for " : "took ", time, left), fact("cost", cost), fact("tokens", run.tokens != null ? about(run.tokens) : null), fact("started", run.started && `${date(run.started)} ${clock(run.started)}`), run.until && fact("waiting until", clock(run.until)), rejected(run)),
+      el("div", { class: "facts" }, fact("agent", [run.agent, run.model].filter(Boolean).join(" · ")), fact("branch", run.branch), fact("iteration", `${run.iteration}${run.of ? ` of ${run.of}` : ""}`), el("span", null, run.alive ? "running for " : "took ", time, left), fact("cost", cost), fact("tokens", run.tokens != null ? about(run.tokens) : null), fact("started", run.started && (day(run.started) === "Today" ? clock(run.started) : `${date(run.started)} ${clock(run.started)}`)), run.until && fact("waiting until", clock(run.until))),
       (asks || why) ? el("div", { class: `why ${run.ink}` }, asks ? el("div", null, el("b", { text: "The agent asks: " }), asks) : el("div", null, ticks(why)), run.next && !this.steer && el("div", { class: "dim", text: run.next })) : "");
     this.tabs.replaceChildren(...[["log", "Transcript", ""], ["files", "Changes", "/files"]].map(([key, name, path]) => el("a", { href: `#/run/${this.id}${path}`, "aria-current": this.tab === key ? "page" : null, text: name })));
     this.buttons();
@@ -194,7 +194,7 @@ class Run {
     if (checked) parts.push(this.part("Checks", ["Checks · ", failed ? el("span", { class: "bad", text: `${failed} failed` }) : el("span", { class: "good", text: "passed" }), ` · iteration ${checked.n}`], el("ul", null, checked.checks.map((check) => el("li", null, el("span", { class: `sign ${check.passed ? "good" : "bad"}`, text: check.passed ? "✓" : "✗" }), el("a", { class: "mono", href: `#/run/${this.id}/i/${checked.index}`, text: check.name }))))));
     const chart = this.chart();
     if (chart) parts.push(chart);
-    parts.push(this.part("About", "About", el("div", { class: "dim" }, el("div", { class: "mono", text: run.workspace }), el("div", { text: `prompt: ${run.prompt}` }), run.resumed ? el("div", { text: `resumed ${plural(run.resumed, "time")}` }) : "", el("div", { text: `ralph ${run.ralph}` }))));
+    parts.push(this.part("About", "About", el("div", { class: "dim" }, el("div", { class: "mono", text: run.workspace }), el("div", { class: "mono", text: run.id }), el("div", { text: `prompt: ${run.prompt}` }), run.resumed ? el("div", { text: `resumed ${plural(run.resumed, "time")}` }) : "", el("div", { text: `ralph ${run.ralph}` }))));
     this.aside.replaceChildren(...parts);
   }
 

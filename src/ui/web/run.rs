@@ -64,9 +64,9 @@ fn beside_home(path: &Path, home: Option<&Path>) -> String {
 
 /// The branch of the run's own, or the one on which it was when its last iteration ended.
 fn branch(run: &RunDetails) -> Option<&str> {
-    let receipts = run.summary.iterations.iter().rev().filter_map(|tried| tried.receipt.as_deref());
+    let mut receipts = run.summary.iterations.iter().rev().filter_map(|tried| tried.receipt.as_deref());
     let own = run.place.as_ref().map(|place| place.branch.as_str());
-    own.or_else(|| receipts.filter_map(|receipt| receipt.branch.as_deref()).next())
+    own.or_else(|| receipts.find_map(|receipt| receipt.branch.as_deref()))
 }
 
 /// The header of a run: everything but its iterations.
