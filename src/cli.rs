@@ -265,6 +265,14 @@ pub(crate) struct Run {
     #[arg(long, value_name = "COMMAND", conflicts_with = "transcript", help_heading = AGENT)]
     pub transcript_cmd: Option<String>,
 
+    /// Complete the run when all checks pass after an iteration; the agent need not say that it is done.
+    #[arg(long, help_heading = COMPLETION)]
+    pub until_checks: bool,
+
+    /// Another agent that must accept a completion. It looks at the work in a fresh session, read-only.
+    #[arg(long, value_name = "AGENT", help_heading = COMPLETION)]
+    pub judge: Option<String>,
+
     /// A task list; a completion is rejected while it has open items (`- [ ]`).
     #[arg(long, value_name = "FILE", help_heading = COMPLETION)]
     pub plan_file: Option<PathBuf>,

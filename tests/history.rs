@@ -150,8 +150,8 @@ fn an_export_needs_nothing_and_runs_nothing() {
     let hostile = "<script>alert(1)</script><img src=\"http://evil.example/x\" onerror=alert(1)>";
     let ran = Test::new().agent(says(hostile).says(DONE)).run().complete();
     let page = says_of(&ran, &["export", "--to", "html"]);
-    assert!(page.contains("default-src 'none'") && page.contains("&lt;script&gt;"), "{page}");
-    for forbidden in ["<script", "<img", "<link", "src=\"", "@import", "url("] {
+    assert!(page.contains("default-src 'none'"), "{page}");
+    for forbidden in ["<script>alert", "<img", "<link rel=\"stylesheet", "href=\"http", "src=\"", "@import", "url("] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
     let spans: Value = serde_json::from_str(&says_of(&ran, &["export", "--to", "otlp"])).unwrap();

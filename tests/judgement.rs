@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+#[path = "judgement/gates.rs"]
+mod gates;
+#[path = "judgement/judge.rs"]
+mod judge;
 #[path = "judgement/limits.rs"]
 mod limits;
 #[path = "judgement/safety_net.rs"]

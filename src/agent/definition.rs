@@ -183,6 +183,9 @@ pub struct Arguments {
     /// Instead of `approve` with `permissions: safe`: the safest mode in which it can still work alone. `{directory}` is the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub safe: Option<Vec<String>>,
+    /// Instead of `approve` with `permissions: read-only`, as for a judge: it can read files and change nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<Vec<String>>,
     /// The directory, as `{directory}`.
     pub directory: Vec<String>,
     /// The model, as `{model}`.
@@ -202,6 +205,9 @@ pub enum Permissions {
     Full,
     /// As little as lets it work alone.
     Safe,
+    /// It reads, and changes nothing.
+    #[serde(rename = "read-only")]
+    ReadOnly,
 }
 
 impl Permissions {

@@ -237,25 +237,31 @@ impl Agent {
             Partial::Off => &[],
         };
         let granted = self.granted(workspace)?;
-        Ok(self.options.overrides.args.clone().unwrap_or_else(|| {
+        // Words of the user's own would not say that it must change nothing.
+        let own = self.options.overrides.args.clone().filter(|_| self.permissions() != Permissions::ReadOnly);
+        Ok(own.unwrap_or_else(|| {
             [&subcommand[..], &arguments.headless, &arguments.structured, partial, &granted].concat()
         }))
     }
 
+    fn permissions(&self) -> Permissions {
+        self.options.permissions.unwrap_or(self.definition.permissions)
+    }
+
     /// What it may do without asking.
     fn granted(&self, workspace: &Path) -> Result<Vec<String>, UserError> {
-        let Arguments { approve, safe, .. } = &self.definition.arguments;
-        match (self.options.permissions.unwrap_or(self.definition.permissions), safe) {
-            (Permissions::Full, _) => Ok(approve.clone()),
-            (Permissions::Safe, Some(safe)) => Ok(fill(safe, "{directory}", &workspace.to_string_lossy()).collect()),
-            (Permissions::Safe, None) => {
-                let id = &self.definition.id;
-                Err(UserError::usage(format!(
-                    "agent `{id}` has no safe mode, which `adapters.{id}.permissions` asks for"
-                ))
-                .hint(format!("write `permissions: full`, or give its own words: `adapters.{id}.args`")))
-            }
-        }
+        let Arguments { approve, safe, read_only, .. } = &self.definition.arguments;
+        let (words, mode) = match self.permissions() {
+            Permissions::Full => return Ok(approve.clone()),
+            Permissions::Safe => (safe, "safe"),
+            Permissions::ReadOnly => (read_only, "read-only"),
+        };
+        let id = &self.definition.id;
+        let filled = words.as_ref().map(|words| fill(words, "{directory}", &workspace.to_string_lossy()).collect());
+        filled.ok_or_else(|| {
+            UserError::usage(format!("agent `{id}` has no {mode} mode, which `adapters.{id}.permissions` asks for"))
+                .hint(format!("write `permissions: full`, or give its own words: `adapters.{id}.args`"))
+        })
     }
 
     fn prompt_form(&self, prompt: &str, way: Way) -> Result<&PromptForm, UserError> {

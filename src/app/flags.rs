@@ -4,10 +4,11 @@ use clap::Parser as _;
 
 use crate::cli::{Cli, Command, Run};
 use crate::config::{
-    Dollars, Layer, Merge, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting, shell_words,
+    Dollars, Layer, Merge, OneLine, OrOff, Origin, Program, RunMode, SessionChoice, Setting, Verify, shell_words,
 };
 use crate::error::UserError;
 use crate::plugin;
+use crate::run::decide::Until;
 use crate::run::verify::Check;
 use crate::transcript::Choice;
 
@@ -63,8 +64,14 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
         .unzip();
     let flag = |name: &'static str| Origin::Flag(name);
     Ok(Layer {
-        verify: (!args.verify.is_empty())
-            .then(|| Setting::new(args.verify.iter().map(Check::new).collect(), flag("--verify"))),
+        verify: (!args.verify.is_empty()).then(|| {
+            Setting::new(
+                Verify { checks: args.verify.iter().map(Check::new).collect(), ..Verify::default() },
+                flag("--verify"),
+            )
+        }),
+        judge: args.judge.clone().map(|agent| Setting::new(Some(agent), flag("--judge"))),
+        until: args.until_checks.then(|| Setting::new(Until::Checks, flag("--until-checks"))),
         plan_file: args.plan_file.clone().map(|path| Setting::new(Some(path), flag("--plan-file"))),
         min_iterations: args.min_iterations.map(|count| Setting::new(count, flag("--min-iterations"))),
         confirmations: args.confirmations.map(|count| Setting::new(count, flag("--confirmations"))),

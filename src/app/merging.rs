@@ -171,7 +171,7 @@ async fn perform(
         let _ = std::fs::create_dir_all(parent);
     }
     let workspace = branched.here.store.workspace().to_owned();
-    for check in &settings.verify.value {
+    for check in settings.verify.value.checks.iter().filter(|check| check.required) {
         out::tell(format_args!("check: `{}` (from {})", harmless(&check.command), settings.verify.origin));
     }
     if workspace.is_dir() {
@@ -182,7 +182,7 @@ async fn perform(
         base: &base,
         tip: &tip,
         shape,
-        checks: &settings.verify.value,
+        checks: &settings.verify.value.checks,
         workspace: workspace.is_dir().then_some(workspace.as_path()),
         scratch,
         below: below.clone(),

@@ -10,6 +10,7 @@ pub(crate) mod execute;
 pub(crate) mod find;
 pub(crate) mod flags;
 pub(crate) mod follow_up;
+mod gates;
 pub(crate) mod integration;
 pub(crate) mod merging;
 pub(crate) mod notify;

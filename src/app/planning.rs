@@ -10,7 +10,7 @@ use crate::app::choose::{Purpose, catalog, choose, settle};
 use crate::app::flags::flags;
 use crate::app::notify::notify;
 use crate::app::wearer::of_wearer;
-use crate::app::{repository, sandbox, script_modes};
+use crate::app::{gates, repository, sandbox, script_modes};
 use crate::cli::Run;
 use crate::config::{
     self, Adapter, FileLayer, Layer, Origin, RunMode, SessionChoice, Setting, SettingValue, Settings, ShellLine,
@@ -126,13 +126,7 @@ pub(crate) fn plan_from(
     if let Selected::Command(argv) = &first.transcript {
         notices.push(format!("transcript command: `{}`", argv.join(" ")));
     }
-    for check in &settings.verify.value {
-        check.find_program(&workspace).map_err(|error| UserError {
-            message: format!("{} (from {})", error.message, settings.verify.origin),
-            ..error
-        })?;
-        notices.push(format!("completion check: `{}` (from {})", check.command, settings.verify.origin));
-    }
+    notices.extend(gates::examine(&settings, &workspace)?);
     if let Some(command) = &settings.notify_command.value {
         notices.push(format!(
             "notifications: `{}` (from {})",
@@ -163,8 +157,12 @@ pub(crate) fn plan_from(
             workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
         }
     }
+    let judges =
+        gates::judges(&settings, &common, &workspace, |own| another(own, &file, &workspace, purpose, &mut loaded))?;
+    notices.extend(judges.iter().map(|(_, told)| told.clone()));
     workers.iter_mut().filter(|_| wall.is_some()).for_each(|worker| sandbox::inside(&mut worker.agent));
     let plan = Plan {
+        judges: judges.into_iter().map(|(seat, _)| seat).collect(),
         wall,
         orders: Vec::new(),
         load_plugin: plugin::loader(loaded),
@@ -180,9 +178,9 @@ pub(crate) fn plan_from(
         left_behind: if settings.leave_running.value { LeftBehind::Leave } else { LeftBehind::Stop },
         line_cap: settings.max_line_bytes.value,
         notices,
-        verify: settings.verify.value.clone(),
+        verify: settings.verify.value.checks.clone(),
         plan_file: settings.plan_file.value.clone(),
-        rules: settings.guardrails.value.clone(),
+        rules: gates::rules(&settings),
         commands: settings.commands.value.0.clone(),
         hooks: hooks(&settings),
         rotation,
@@ -264,6 +262,7 @@ fn policy(settings: &Settings) -> Policy {
         max_cost_usd: settings.max_cost_usd.value.map(|usd| usd.0),
         max_stalled: settings.max_stalled.value.0,
         permission: settings.permission.value,
+        until: settings.until.value,
     }
 }
 
@@ -313,7 +312,7 @@ fn mode_settings(mode: &Mode, workspace: &Path) -> Result<FileLayer, UserError> 
 /// What the user should know about a prompt that is not used, or a check that is missing.
 fn remarks(task: &Task<'_>, settings: &Settings, workspace: &Path) -> Option<String> {
     match task {
-        Task::Asked(_) if settings.verify.value.is_empty() && settings.plan_file.value.is_none() => {
+        Task::Asked(_) if !gates::any(settings) && settings.plan_file.value.is_none() => {
             Some("no completion check: ralph believes the agent; add one with `--verify COMMAND`".to_owned())
         }
         Task::Mode(mode, args)

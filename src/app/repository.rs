@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::agent::{self, Catalog, Entry, Source, Start};
 use crate::app::choose::{catalog, options, passed_over};
+use crate::app::gates;
 use crate::app::planning::hook_lines;
 use crate::app::wearer::of_wearer;
 use crate::config::{Adapter, CommandLine, FileLayer, Origin, Setting, Settings, ShellLine};
@@ -28,7 +29,7 @@ fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec
     let command =
         |key: &str, text: &str, origin: &Origin| of_origin(Item::command(key, text, text, origin, workspace), origin);
     let mut items = Vec::new();
-    let checks = settings.verify.value.iter();
+    let checks = settings.verify.value.checks.iter();
     items.extend(checks.map(|check| command("verify", &check.command, &settings.verify.origin)));
     if let Setting { value: Some(ShellLine(argv)), origin } = &settings.notify_command {
         items.push(command("notify.command", &argv.join(" "), origin));
@@ -56,7 +57,7 @@ fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec
     let fallback =
         fallback.chain(settings.rotate.value.iter().map(|name| (Wearer::named(name), &settings.rotate.origin)));
     let of_hats = settings.hats.value.wearers.iter().map(|hat| (hat.value.1.clone(), &hat.origin));
-    for (wearer, origin) in fallback.chain(of_hats) {
+    for (wearer, origin) in fallback.chain(of_hats).chain(gates::named_judges(settings)) {
         if !wearer.args.is_empty() {
             items.push(command("hats.args", &wearer.args.join(" "), origin));
         }

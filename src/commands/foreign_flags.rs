@@ -22,10 +22,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--wait"], "set `limits.max_wait` in `ralph.yml`; waiting for a rate limit is the default"),
     (&["--tasks-only"], "use `ralph build`"),
     (&["--review", "-r"], "use `ralph review`"),
-    (
-        &["--task-model", "--review-model", "--plan-model"],
-        "use `--model` with `ralph build`, `ralph review` or `ralph plan`",
-    ),
+    (&["--task-model"], "use `--model` with `ralph build`, `ralph review` or `ralph plan`"),
     (&["--claude-args"], "put the arguments into the command: `--claude-command 'CMD ARGS'`"),
     (&["--tool"], "use `--agent`"),
 ];

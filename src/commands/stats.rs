@@ -10,8 +10,8 @@ use crate::app::appearance::appearance;
 use crate::app::find::{Here, print};
 use crate::cli::history::Stats;
 use crate::error::UserError;
-use crate::journal::Cost;
 use crate::journal::summary::Ended;
+use crate::journal::{Cost, Judgement};
 use crate::ui::figures;
 use crate::ui::history::RunDetails;
 use crate::ui::table::{Align, bar, lines};
@@ -32,6 +32,12 @@ struct Sums {
 impl Sums {
     const fn of(ended: &Ended) -> Self {
         Self { iterations: 1, tokens: ended.tokens, cost: ended.cost, duration_ms: ended.duration_ms }
+    }
+
+    /// A judge plays no iteration.
+    fn of_judge(judgement: &Judgement) -> Self {
+        let Judgement { usage, cost, duration_ms, .. } = judgement;
+        Self { iterations: 0, tokens: usage.total_or_sum(), cost: *cost, duration_ms: *duration_ms }
     }
 
     fn add(&mut self, more: &Self) {
@@ -85,9 +91,16 @@ fn gather(runs: &[RunDetails]) -> BTreeMap<Group, Sums> {
     let mut groups: BTreeMap<Group, Sums> = BTreeMap::new();
     for RunDetails { summary, .. } in runs {
         for tried in &summary.iterations {
-            let Some(receipt) = &tried.receipt else { continue };
             let at = tried.started.or(summary.started);
             let day = at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).date().to_string());
+            for judgement in &tried.judgements {
+                let model = judgement.usage.model.clone().unwrap_or_else(|| "?".to_owned());
+                groups
+                    .entry((day.clone(), judgement.agent.clone(), model))
+                    .or_default()
+                    .add(&Sums::of_judge(judgement));
+            }
+            let Some(receipt) = &tried.receipt else { continue };
             let agent = if receipt.agent.is_empty() { &summary.agent } else { &receipt.agent };
             let model = receipt.usage.model.clone().unwrap_or_else(|| "?".to_owned());
             groups.entry((day, agent.clone(), model)).or_default().add(&Sums::of(&Ended::from(&**receipt)));

@@ -29,7 +29,7 @@ layer! {
         "args" args: Option<Vec<String>> = None;
         /// Added after the arguments of its agent file, before session and prompt.
         "extra_args" extra_args: Vec<String> = Vec::new();
-        /// What it may do without asking: `full`, or `safe`: as little as lets it work alone. Unset: `full`, and `safe` for codex. `docs/agents.md` lists the flags.
+        /// What it may do without asking: `full`, or `safe`: as little as lets it work alone, or `read-only`: it changes nothing, where the agent has such a mode. Unset: `full`, and `safe` for codex. `docs/agents.md` lists the flags.
         "permissions" permissions: Option<Permissions> = None;
         /// Environment variables to set.
         "env" env: Variables = Variables::default();
@@ -38,7 +38,7 @@ layer! {
     }
 }
 
-words! { Permissions { "safe" => Safe, "full" => Full } }
+words! { Permissions { "safe" => Safe, "full" => Full, "read-only" => ReadOnly } }
 words! { OnError { "warn" => Warn, "stop" => Stop } }
 
 /// Environment variables.

@@ -18,6 +18,7 @@ cli:
   pty: true
   default_mode: interactive
   idle_timeout_secs: 5
+  permissions: safe
   live: false
   leave_running: true
 event_loop:
@@ -28,7 +29,9 @@ event_loop:
   max_consecutive_failures: 2
   max_cost_usd: 2.5
   starting_event: work.start
-verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub}]
+verify: [cargo test, {run: 'make \"x\"', name: build, timeout: 90, cwd: sub, when: end, required: false, baseline: true}, {judge: claude, model: m, effort: high, prompt: 'look: here'}]
+until: checks
+judge: codex
 completion: {match: anywhere, also: ['<<<RALPHEX:X>>>'], plan_file: PLAN.md, min_iterations: 2, confirmations: 3}
 max_stalled: 0
 trust: ask
@@ -41,6 +44,9 @@ fallback: [amp, demo]
 agent_priority: [codex, amp]
 core: {guardrails: [be kind]}
 rotate: [claude, codex]
+commit: iteration
+merge: ff
+worktree: {dir: ../w, copy: [.env], setup: npm ci}
 commands: {log: git log -3}
 hooks: {before_run: a, before_iteration: b, after_iteration: c, after_run: d, on_rejected: e, on_wait: f, timeout: 5, on_error: stop}
 list_prices: false

@@ -1,4 +1,4 @@
-//! Values about the loop's judgement: checks, sessions, hats, prices.
+//! Values about the loop's judgement: sessions, hats, prices. Checks are in `verify.rs`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,6 @@ use crate::run::budget::{Price, Pricing};
 use crate::run::decide::Permission;
 use crate::run::hats::{Hat, Wearer};
 use crate::run::notify::Moment;
-use crate::run::verify::{Check, DEFAULT_TIMEOUT};
 use crate::yaml::{Node, Value};
 
 words! { Moment { "complete" => Complete, "failed" => Failed, "blocked" => Blocked, "waiting" => Waiting } }
@@ -172,70 +171,6 @@ impl SettingValue for SessionChoice {
             "properties": {"resume-until": {"type": "string", "pattern": "^context [0-9]+%$"}},
         });
         json!({"anyOf": [{"enum": ["fresh", "resume"]}, until]})
-    }
-}
-
-/// A command, or a mapping of `run` with `name`, `timeout` and `cwd`.
-impl SettingValue for Check {
-    fn read(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Self, UserError> {
-        if let Value::Text(command) = &node.value {
-            return if command.trim().is_empty() {
-                Err(reading.wrong(node, &format!("`{key}` must not be empty")))
-            } else {
-                Ok(Self::new(command.clone()))
-            };
-        }
-        let form = "a command, or a mapping with `run`";
-        let mut check = Self::new("");
-        let mut name = None;
-        for entry in reading.entries(node, key, form)? {
-            let full = format!("{key}.{}", entry.key);
-            match entry.key.as_str() {
-                "run" | "command" => check.command = String::read(reading, &entry.node, &full)?,
-                "name" => name = Some(String::read(reading, &entry.node, &full)?),
-                "timeout" => check.timeout = std::time::Duration::read(reading, &entry.node, &full)?,
-                "cwd" => check.directory = Some(std::path::PathBuf::read(reading, &entry.node, &full)?),
-                other => unknown(reading, key, other, entry, &["run", "name", "timeout", "cwd"]),
-            }
-        }
-        if check.command.is_empty() {
-            return Err(reading.expected(node, key, form));
-        }
-        check.name = name.unwrap_or_else(|| check.command.clone());
-        Ok(check)
-    }
-
-    fn shown(&self) -> String {
-        format!("`{}`", self.command)
-    }
-
-    fn written(&self) -> Json {
-        if *self == Self::new(self.command.clone()) {
-            return json!(self.command);
-        }
-        let mut map = serde_json::Map::new();
-        map.insert("run".into(), json!(self.command));
-        if self.name != self.command {
-            map.insert("name".into(), json!(self.name));
-        }
-        if self.timeout != DEFAULT_TIMEOUT {
-            map.insert("timeout".into(), self.timeout.written());
-        }
-        if let Some(directory) = &self.directory {
-            map.insert("cwd".into(), directory.written());
-        }
-        Json::Object(map)
-    }
-
-    fn schema() -> Json {
-        let mapping = json!({
-            "type": "object", "additionalProperties": false, "required": ["run"],
-            "properties": {
-                "run": {"type": "string"}, "name": {"type": "string"},
-                "timeout": std::time::Duration::schema(), "cwd": {"type": "string"},
-            },
-        });
-        json!({"anyOf": [{"type": "string"}, mapping]})
     }
 }
 
@@ -471,7 +406,7 @@ fn topics(reading: &mut Reading<'_>, node: &Node, key: &str) -> Result<Vec<Strin
     Ok(topics)
 }
 
-fn unknown(reading: &mut Reading<'_>, section: &str, key: &str, entry: &crate::yaml::Entry, known: &[&str]) {
+pub(super) fn unknown(reading: &mut Reading<'_>, section: &str, key: &str, entry: &crate::yaml::Entry, known: &[&str]) {
     let meant = nearest(key, known.iter().copied()).map(|meant| format!("{section}.{meant}"));
     reading.unknown(&format!("{section}.{key}"), entry, meant.as_deref());
 }

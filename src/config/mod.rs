@@ -21,6 +21,7 @@ mod settings;
 mod table;
 mod trust;
 mod value;
+mod verify;
 
 pub(crate) use adapter::Adapter;
 pub(crate) use command::{CommandLine, Program, PromptMode, ShellLine, shell_words};
@@ -43,3 +44,4 @@ pub(crate) use settings::Settings;
 pub(crate) use table::Row;
 pub(crate) use trust::Trust;
 pub(crate) use value::{OneLine, RawBytes, RunMode, SettingValue};
+pub(crate) use verify::Verify;

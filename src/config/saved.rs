@@ -124,7 +124,7 @@ mod tests {
         let settings = again.layer.clone().settle();
         assert_eq!(settings.max_iterations.value, 7);
         assert_eq!(settings.max_iterations.origin, Origin::Saved("/project/ralph.yml:2".to_owned()));
-        assert_eq!(settings.verify.value[0].command, "cargo test");
+        assert_eq!(settings.verify.value.checks[0].command, "cargo test");
         assert_eq!(settings.notify_webhook.value.unwrap().0, "http://h/TOKEN");
         assert_eq!(again.adapter("claude").env.unwrap().value.0, [("K".to_owned(), "TOKEN".to_owned())]);
         let lost = saved.restore(&file("verify: [x]\n")).unwrap_err();

@@ -14,13 +14,13 @@ use super::sandbox::{Bytes, Place};
 use super::table::layer;
 use super::trust::Trust;
 use super::value::{OneLine, RawBytes, RunMode};
+use super::verify::Verify;
 use crate::agent::Permissions;
 use crate::run::Commit;
 use crate::run::budget::Pricing;
-use crate::run::decide::Permission;
+use crate::run::decide::{Permission, Until};
 use crate::run::hooks::OnError;
 use crate::run::notify::Moment;
-use crate::run::verify::Check;
 use crate::sandbox::{Backend, Environment, Mode, Network, Tamper};
 use crate::signals::promise::Match;
 use crate::transcript::Choice;
@@ -104,8 +104,12 @@ settings! {
     "event_loop.starting_event" starting_event: Option<String> = None;
     /// Rules that are added to every prompt, one sentence each.
     "core.guardrails" guardrails: Vec<String> = Vec::new();
-    /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout` and `cwd`.
-    "verify" verify: Vec<Check> = Vec::new();
+    /// What ends a run as complete: `claim` (the agent says so, and the checks accept it) or `checks` (all checks pass after an iteration; no marker is needed).
+    "until" until: Until = Until::Claim;
+    /// Commands that must exit with 0 before a completion is accepted: strings for `sh -c`, or mappings with `run`, `name`, `timeout`, `cwd`, `when` (`claim`, `iteration` or `end`), `required` and `baseline`. A mapping with `judge` (an agent), `model`, `effort` and `prompt` is another agent that must accept it, read-only.
+    "verify" verify: Verify = Verify::default();
+    /// Another agent that must accept a completion, read-only, besides those in `verify`.
+    "judge" judge: Option<String> = None;
     /// A task list; a completion is rejected while it has open items (`- [ ]`).
     "completion.plan_file" plan_file: Option<PathBuf> = None;
     /// Additional completion markers, such as `<<<RALPHEX:REVIEW_DONE>>>`.

@@ -9,6 +9,7 @@ mod command;
 mod committing;
 mod files;
 mod files_at;
+mod guarded;
 mod history;
 mod index;
 mod merging;
@@ -26,6 +27,7 @@ mod writer;
 
 pub(crate) use command::{GitError, version};
 pub(crate) use files_at::{Refused, Try};
+pub(crate) use guarded::Guarded;
 pub(crate) use history::{History, Point};
 pub(crate) use merging::{Rebased, Shape};
 pub(crate) use moment::Moment;

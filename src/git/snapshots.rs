@@ -286,6 +286,11 @@ impl Snapshots {
         self.changed
     }
 
+    /// True where there is a diff of the working directory.
+    pub(crate) fn has_repository(&self) -> bool {
+        self.root().is_some()
+    }
+
     /// Everything that the iterations changed, from the start to the last one of them.
     pub(crate) async fn whole_patch(&self) -> Option<String> {
         let mut patch = String::new();

@@ -4,9 +4,11 @@
 //! Whoever shows a run reads records; nobody else writes here.
 
 pub(crate) mod activity;
+pub(crate) mod compared;
 pub mod disk;
 pub(crate) mod events_file;
 pub(crate) mod follow;
+pub(crate) mod judgement;
 pub(crate) mod lock;
 pub(crate) mod place;
 pub mod raw;
@@ -19,12 +21,16 @@ pub(crate) mod summary;
 pub(crate) mod writer;
 
 pub(crate) use activity::Activity;
+pub use compared::Compared;
 pub(crate) use events_file::EventsFile;
 pub(crate) use follow::{Follow, Wake};
+pub use judgement::Judgement;
+pub use judgement::Ruling;
 pub use lock::Holder;
 pub use lock::Lock;
 pub use lock::LockError;
 pub use reader::Reader;
+pub use receipt::Asked;
 pub use receipt::Changed;
 pub use receipt::CheckResult;
 pub use receipt::Cost;

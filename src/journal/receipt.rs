@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{FailureClass, Quota, Usage};
+use crate::signals::test_counts::TestCounts;
 
 /// The summary of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -198,6 +199,34 @@ pub struct CheckResult {
     /// The end of its output.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
+    /// True when it is shown, and decides nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// How many tests it counted, when it is a test runner that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<TestCounts>,
+}
+
+/// When checks were run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// After a claim of the agent.
+    #[default]
+    Claim,
+    /// After an iteration.
+    Iteration,
+    /// Before a run that would be complete ends.
+    End,
+    /// Before the first iteration, to compare with.
+    Start,
+}
+
+impl Asked {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    pub(super) const fn is_claim(&self) -> bool {
+        matches!(self, Self::Claim)
+    }
 }
 
 /// Money, and how it is known.

@@ -8,7 +8,9 @@ use std::io::Write as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::receipt::{Changed, CheckResult, Cost, Receipt, is_zero};
+use super::compared::Compared;
+use super::judgement::Judgement;
+use super::receipt::{Asked, Changed, CheckResult, Cost, Receipt, is_zero};
 use crate::control::Order;
 use crate::event::{Event, Meta, SchemaError, Stream, Topic, Usage};
 use crate::signals::Signal;
@@ -148,14 +150,39 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<serde_json::Value>,
     },
-    /// The agent claimed to be done, and the user's own commands were asked.
+    /// The user's own commands were asked.
     Verification {
-        /// After which iteration.
+        /// After which iteration; 0 before the first one.
         iteration: u32,
-        /// True when every command exited with 0.
+        /// Why.
+        #[serde(default, skip_serializing_if = "Asked::is_claim")]
+        asked: Asked,
+        /// True when every command that decides something exited with 0.
         passed: bool,
         /// Each command.
         checks: Vec<CheckResult>,
+    },
+    /// Another agent begins to judge a claim. Its events follow, up to its judgement.
+    JudgeStart {
+        /// After which iteration.
+        iteration: u32,
+        /// Who judges.
+        agent: String,
+        /// Its model, where the user names one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The first or the second try.
+        attempt: u32,
+        /// Its process.
+        pid: Option<u32>,
+        /// How long its prompt is.
+        prompt_bytes: usize,
+    },
+    /// What a judge said.
+    Judged {
+        /// The judgement.
+        #[serde(flatten)]
+        judgement: Box<Judgement>,
     },
     /// An event was published, by the agent's words or by `ralph emit`.
     Published {
@@ -226,6 +253,9 @@ pub enum Fact {
         /// What the run changed, as far as that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed: Option<Changed>,
+        /// The checks at the start, where they were run, and as they were run last.
+        #[serde(default, skip_serializing_if = "Compared::is_empty")]
+        compared: Compared,
     },
 }
 

@@ -165,6 +165,11 @@ impl RunDirectory {
     pub fn raw(&self) -> PathBuf {
         self.path.join("raw")
     }
+
+    /// Where those of judges are.
+    pub(crate) fn judge_raw(&self) -> PathBuf {
+        self.raw().join("judge")
+    }
 }
 
 impl Store {

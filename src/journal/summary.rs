@@ -14,8 +14,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::activity::Activity;
+use super::compared::Compared;
+use super::judgement::{Judgement, Judges};
 use super::reader::Reader;
-use super::receipt::{CheckResult, Cost, IterationOutcome, Receipt};
+use super::receipt::{Asked, CheckResult, Cost, IterationOutcome, Receipt};
 use super::record::{Body, Fact, Outcome, Record};
 use super::store::RunDirectory;
 use crate::control::Order;
@@ -81,6 +83,9 @@ pub struct Summary {
     /// How it ended, when it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+    /// What judges spent.
+    #[serde(default, skip_serializing_if = "Judges::is_empty")]
+    pub judges: Judges,
     /// What a person should know.
     #[serde(default)]
     pub notices: Vec<String>,
@@ -143,6 +148,12 @@ pub struct IterationSummary {
     /// How the user's commands went.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
+    /// What other agents said of its claim.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judgements: Vec<Judgement>,
+    /// Where the last of them is in the journal, when they are not here.
+    #[serde(skip)]
+    pub judged_at: Option<u64>,
 }
 
 /// What an iteration said to the loop, in one word.
@@ -211,6 +222,9 @@ pub struct End {
     /// What the agent wants to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The checks at the start, where they were run, and as they were run last.
+    #[serde(default, skip_serializing_if = "Compared::is_empty")]
+    pub compared: Compared,
 }
 
 impl Summary {
@@ -296,15 +310,11 @@ impl Summary {
                     });
                 }
             }
-            Fact::Verification { checks, .. } => {
-                if let Some(last) = self.iterations.last_mut() {
-                    if self.light {
-                        last.checks_at = Some(start);
-                    } else {
-                        last.checks.clone_from(checks);
-                    }
-                }
+            Fact::Judged { judgement } => {
+                self.judges.add(judgement);
+                self.see_gates(fact, start);
             }
+            Fact::Verification { .. } => self.see_gates(fact, start),
             Fact::IterationEnd { receipt } => {
                 if let Some(last) = self.iterations.last_mut() {
                     last.to = end;
@@ -316,7 +326,18 @@ impl Summary {
                     }
                 }
             }
-            Fact::RunEnd { outcome, reason, exit_code, iterations, duration_ms, usage, cost, question, .. } => {
+            Fact::RunEnd {
+                outcome,
+                reason,
+                exit_code,
+                iterations,
+                duration_ms,
+                usage,
+                cost,
+                question,
+                compared,
+                ..
+            } => {
                 self.end = Some(End {
                     offset: start,
                     outcome: *outcome,
@@ -327,6 +348,7 @@ impl Summary {
                     usage: usage.clone(),
                     cost: *cost,
                     question: question.clone(),
+                    compared: compared.clone(),
                 });
             }
             Fact::Control { order: Order::Limit { max_iterations, max_cost_usd, max_seconds } } => {
@@ -358,6 +380,19 @@ impl Summary {
     fn remember(&mut self, fact: &Fact) {
         if let (Fact::Control { order }, false) = (fact, self.light) {
             self.orders.push(order.clone());
+        }
+    }
+
+    /// What checks and judges said of the newest iteration.
+    fn see_gates(&mut self, fact: &Fact, start: u64) {
+        let Some(last) = self.iterations.last_mut() else { return };
+        match fact {
+            Fact::Verification { .. } if self.light => last.checks_at = Some(start),
+            Fact::Verification { checks, asked: Asked::End, .. } => last.checks.extend_from_slice(checks),
+            Fact::Verification { checks, .. } => last.checks.clone_from(checks),
+            Fact::Judged { .. } if self.light => last.judged_at = Some(start),
+            Fact::Judged { judgement } => last.judgements.push((**judgement).clone()),
+            _ => {}
         }
     }
 
@@ -409,6 +444,11 @@ impl Summary {
         self.iterations.iter().skip(self.decided).filter_map(|tried| tried.receipt.as_deref())
     }
 
+    /// What judges said of them.
+    pub(crate) fn undecided_judgements(&self) -> impl Iterator<Item = &Judgement> {
+        self.iterations.iter().skip(self.decided).flat_map(|tried| &tried.judgements)
+    }
+
     /// When the iterations started that the last decision does not know of.
     pub(crate) fn undecided_starts(&self) -> impl Iterator<Item = Timestamp> {
         self.iterations.iter().skip(self.decided).filter_map(|iteration| iteration.started)
@@ -418,6 +458,7 @@ impl Summary {
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         self.receipts().for_each(|receipt| usage.add(&receipt.usage));
+        usage.add(&self.judges.usage);
         usage
     }
 
@@ -433,12 +474,13 @@ impl Summary {
 
     /// Tokens of all iterations, as far as agents report them; `None` when none does.
     pub(crate) fn tokens(&self) -> Option<u64> {
-        self.ended().filter_map(|ended| ended.tokens).reduce(u64::saturating_add)
+        let judges = self.judges.usage.total_or_sum();
+        self.ended().filter_map(|ended| ended.tokens).chain(judges).reduce(u64::saturating_add)
     }
 
     /// What all iterations cost, as far as someone knows it; `None` when nobody does.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        self.ended().filter_map(|ended| ended.cost).reduce(Cost::and)
+        self.ended().filter_map(|ended| ended.cost).chain(self.judges.cost).reduce(Cost::and)
     }
 
     /// How long its iterations took, or the whole run when that is known.
@@ -473,43 +515,5 @@ impl Summary {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::{Event, Stream, Tag};
-    use crate::journal::Journal;
-
-    #[test]
-    fn a_kept_summary_and_the_rest_of_the_journal_are_the_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let run = RunDirectory { id: "r".into(), path: directory.path().to_owned() };
-        let mut journal = Journal::create(&run.journal()).unwrap();
-        let mut kept = Summary::default();
-        for iteration in 1..=3 {
-            let start = Fact::iteration_start(iteration, 3);
-            let receipt = Receipt { iteration, duration_ms: 5, ..Receipt::default() };
-            let event = Event::text(Tag::Ai, "words");
-            let bodies = [
-                Body::Loop(start),
-                Body::Agent { iteration, from: Stream::Stdout, event },
-                Body::Loop(Fact::IterationEnd { receipt: Box::new(receipt) }),
-            ];
-            for body in bodies {
-                let appended = journal.append(body).unwrap();
-                if iteration < 3 {
-                    kept.see(&appended.record, appended.start, appended.end);
-                }
-            }
-        }
-        let whole = Summary::of(&run).unwrap();
-        std::fs::write(run.summary(), kept.to_json()).unwrap();
-        assert_eq!(Summary::of(&run).unwrap(), whole);
-        assert_eq!(whole.iterations.len(), 3);
-        assert_eq!(whole.duration_ms(), 15);
-        let length = std::fs::metadata(run.journal()).unwrap().len();
-        assert_eq!((whole.iterations[2].to, whole.covers), (length, length));
-        for damaged in [&b"{}"[..], b"", b"{\"form\":2,\"covers\":99999999"] {
-            std::fs::write(run.summary(), damaged).unwrap();
-            assert_eq!(Summary::of(&run).unwrap(), whole);
-        }
-    }
-}
+#[path = "summary_tests.rs"]
+mod tests;

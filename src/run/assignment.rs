@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::configured::{self, CommandEnd};
 use super::coordinator::Looping;
 use super::hats::{Hat, WornHat};
-use super::iteration::{Iteration, StatusBlocks, Time};
+use super::iteration::{Iteration, Part, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
 use super::{CONTROL, Interrupts, LeftBehind, Plan, Recorder, Screen, template};
@@ -135,7 +135,7 @@ impl<'p> Looping<'p> {
         let words = self.words.clone();
         let policy = self.policy();
         let number = self.memory.state.iterations + 1;
-        let marker = (!plan.rule.is_mentioned_in(&words)).then(|| plan.rule.told());
+        let marker = plan.marker_for(&words);
         let role = assignment.worn.as_ref().map(|worn| worn.told(&plan.hats));
         let mut remarks = [self.memory.remarks.clone(), std::mem::take(&mut self.memory.orders.words)].concat();
         remarks.extend(self.review_remark());
@@ -172,6 +172,7 @@ impl<'p> Looping<'p> {
         let session_usage = self.memory.sessions.usage(agent, &assignment.session);
         Ok(Iteration {
             number,
+            part: Part::Work,
             of: policy.max_iterations,
             invocation,
             line_cap: plan.line_cap,

@@ -48,6 +48,11 @@ impl Spent {
         }
     }
 
+    /// What a judge spent. It is no iteration: averages stay what they are.
+    pub(crate) fn of_judge(usage: &Usage, cost: Option<Cost>) -> Self {
+        Self { iterations: 0, uncounted: 0, unpriced: 0, ..Self::of(usage, cost) }
+    }
+
     #[must_use]
     pub(crate) fn and(self, more: Self) -> Self {
         Self {

@@ -12,6 +12,7 @@ use super::hats::Board;
 use super::hooks::{HookEnd, HookMoment};
 use super::iteration::{Halt, Inputs, record_order};
 use super::iteration_result::IterationResult;
+use super::judge::STOPPED;
 use super::plan::Worker;
 use super::plugins::{Output, Plugins, Upcoming};
 use super::wait::{Moment, WaitEnd};
@@ -148,7 +149,7 @@ impl Looping<'_> {
         self.plan.notices.iter().try_for_each(|message| recorder.fact(Fact::Notice { message: message.clone() }))
     }
 
-    fn run_start(&self) -> Fact {
+    pub(super) fn run_start(&self) -> Fact {
         let Worker { agent, transcript, .. } = self.plan.chosen();
         Fact::RunStart {
             version: VERSION,
@@ -187,6 +188,7 @@ impl Looping<'_> {
             unpriced: spent.unpriced,
             question: self.question.clone(),
             changed: Some(changed),
+            compared: self.memory.compared.clone(),
         };
         let told = serde_json::to_value(&end).unwrap_or_default();
         // The outcome is decided; a hook cannot change it any more.
@@ -197,29 +199,16 @@ impl Looping<'_> {
         recorder.sync()
     }
 
-    /// Plays one phase after the other; a run without phases is one phase.
-    async fn all_phases(
+    /// Plays iterations until one of them ends the phase.
+    pub(super) async fn turn(
         &mut self,
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
     ) -> Result<(Outcome, String), Halt> {
-        let told = serde_json::to_value(self.run_start()).unwrap_or_default();
-        if let HookEnd::RunOver((outcome, reason)) =
-            self.hook(HookMoment::BeforeRun, told, recorder, interrupts).await?
-        {
+        if self.take_baseline(recorder, interrupts).await? {
+            let (outcome, reason) = (Outcome::Interrupted, STOPPED.to_owned());
             return self.settle(outcome, reason, recorder).map_err(Halt::Error);
         }
-        self.begin_watching(recorder).await?;
-        loop {
-            let (outcome, reason) = Box::pin(self.turn(recorder, interrupts)).await?;
-            if !self.enter_next_phase(outcome, &reason, recorder).await? {
-                return Ok((outcome, reason));
-            }
-        }
-    }
-
-    /// Plays iterations until one of them ends the phase.
-    async fn turn(&mut self, recorder: &mut Recorder, interrupts: &mut Interrupts) -> Result<(Outcome, String), Halt> {
         if self.memory.board == Board::default() && !self.plan.hats.hats.is_empty() {
             let event = Topic { topic: self.plan.hats.start().to_owned(), payload: String::new() };
             self.publish(recorder, 0, "the run", None, &event)?;
@@ -316,7 +305,7 @@ impl Looping<'_> {
     }
 
     /// Records how the run ends.
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         outcome: Outcome,
         reason: String,
@@ -344,6 +333,10 @@ impl Looping<'_> {
     ) -> Result<Option<(Outcome, String)>, UserError> {
         match verdict {
             Verdict::Finish { outcome, reason } => {
+                let (outcome, reason) = match outcome {
+                    Outcome::Complete => self.complete(reason, assignment, recorder, interrupts).await?,
+                    outcome => (outcome, reason),
+                };
                 let reason = match self.help(report, assignment).filter(|_| outcome == Outcome::AgentUnusable) {
                     Some(help) if help.contains('\n') => {
                         for message in help.lines().map(str::to_owned) {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Spent;
+use super::judge::STOPPED;
 use super::report::gave_up;
-pub(crate) use super::report::{Failure, Progress, Report, Verification};
+pub(crate) use super::report::{Failure, Judged, Progress, Report, Verification};
 use crate::event::FailureClass;
 use crate::journal::Outcome;
 use crate::plural::plural;
@@ -30,11 +31,17 @@ const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(10);
 /// From this many rejected claims in a row on, the reason says to look at the checks.
 pub(crate) const LOUD_CLAIMS: u32 = 3;
+/// How many rejections of the same thing by a judge end a run.
+const SAME_REJECTIONS: u32 = 3;
 /// How many iterations in a row with denials and without progress end a run.
 const MOST_DENIED: u32 = 2;
 
 /// The reason when there is nothing to tell.
 const GOES_ON: &str = "";
+/// How the reason begins when a claim does not hold.
+const REJECTED: &str = "completion rejected";
+/// How it begins when the checks alone decide, and say no.
+const NOT_YET: &str = "not done yet";
 
 /// What the user allows.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +63,8 @@ pub(crate) struct Policy {
     pub max_stalled: u32,
     /// What becomes of a run whose agent is not permitted something.
     pub permission: Permission,
+    /// What ends it as complete.
+    pub until: Until,
 }
 
 impl Default for Policy {
@@ -71,8 +80,19 @@ impl Default for Policy {
             max_cost_usd: None,
             max_stalled: 10,
             permission: Permission::Threshold,
+            until: Until::Claim,
         }
     }
+}
+
+/// What ends a run as complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// The agent says that it is done, and the checks agree.
+    #[default]
+    Claim,
+    /// The checks pass, whatever the agent says.
+    Checks,
 }
 
 /// What becomes of a run whose agent is not permitted something.
@@ -147,7 +167,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
         State { iterations: before.iterations + 1, waited: before.waited, refuted: before.refuted, ..State::default() };
     let Some(failure) = &report.failure else {
         return match &report.signal {
-            Some(Signal::Complete { marker }) => claimed(policy, before, counted, report, marker),
+            _ if report.may_complete(policy.until) => claimed(policy, before, counted, report),
             _ if report.interrupted => (counted, stopped()),
             Some(Signal::Replan { marker }) => {
                 (counted, finish(Outcome::Human, format!("the agent asks for another plan (`{marker}`)")))
@@ -161,7 +181,8 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
             }
             Some(Signal::Failed { reason, .. }) => failed(policy, before, counted, &gave_up(reason)),
             Some(Signal::NearMiss { reason, .. }) => (counted, again(format!("completion marker ignored: {reason}"))),
-            None => (counted, again(GOES_ON.to_owned())),
+            // A claim may complete the run, and was looked at above.
+            Some(Signal::Complete { .. }) | None => (counted, again(GOES_ON.to_owned())),
         };
     };
     if report.interrupted {
@@ -198,18 +219,19 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
     }
 }
 
-/// The agent says that it is done. That alone is not enough.
-fn claimed(policy: &Policy, before: State, counted: State, report: &Report, marker: &str) -> (State, Verdict) {
-    let said = format!("the agent said `{marker}`");
+/// The agent says that it is done, or the checks alone decide. The word of the agent is not enough.
+fn claimed(policy: &Policy, before: State, counted: State, report: &Report) -> (State, Verdict) {
+    let (said, rejected) = match &report.signal {
+        Some(Signal::Complete { marker }) => (Some(format!("the agent said `{marker}`")), REJECTED),
+        _ => (None, NOT_YET),
+    };
+    let refuse = |state: State, why: String| (state, if report.interrupted { stopped() } else { again(why) });
     if let Some(veto) = &report.veto {
-        return if report.interrupted {
-            (counted, stopped())
-        } else {
-            (counted, again(format!("completion rejected: {veto}")))
-        };
+        return refuse(counted, format!("{rejected}: {veto}"));
     }
     match &report.verification {
         Verification::NotAsked => return (counted, stopped()),
+        Verification::Failed { summary } if said.is_none() => return refuse(counted, format!("{NOT_YET}: {summary}")),
         Verification::Failed { summary } => {
             let refuted = before.refuted + 1;
             let loud = if refuted >= LOUD_CLAIMS {
@@ -217,35 +239,72 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report, mark
             } else {
                 String::new()
             };
-            let state = State { refuted, ..counted };
-            let verdict =
-                if report.interrupted { stopped() } else { again(format!("completion rejected: {summary}{loud}")) };
-            return (state, verdict);
+            return refuse(State { refuted, ..counted }, format!("{REJECTED}: {summary}{loud}"));
         }
+        // Nobody said anything.
+        Verification::None if said.is_none() => return refuse(counted, GOES_ON.to_owned()),
         Verification::None | Verification::Passed => {}
     }
-    let state = State { claims: before.claims + 1, refuted: 0, ..counted };
+    let counted = State { refuted: 0, ..counted };
+    match &report.judged {
+        Judged::NotAsked | Judged::Accepted { .. } => {}
+        Judged::Interrupted => return (counted, stopped()),
+        Judged::OutOfTime => return (counted, finish(Outcome::Limit, time_is_up(policy))),
+        Judged::NoVerdict { by, reason } => {
+            return (counted, finish(Outcome::Human, format!("the judge `{by}` gave no verdict: {reason}")));
+        }
+        Judged::Rejected { by, finding, times } if *times >= SAME_REJECTIONS => {
+            let reason = format!("the judge `{by}` rejected the same thing {times} times in a row: {finding}");
+            return (counted, finish(Outcome::Human, reason));
+        }
+        Judged::Rejected { by, finding, .. } => {
+            return refuse(counted, format!("{rejected} by the judge `{by}`: {finding}"));
+        }
+    }
+    let state = State { claims: before.claims + 1, ..counted };
     let verdict = if state.iterations < policy.min_iterations {
         again(format!(
-            "completion rejected: iteration {} of at least {}",
+            "{rejected}: iteration {} of at least {}",
             state.iterations,
             plural(policy.min_iterations, "iteration")
         ))
     } else if state.claims < policy.confirmations {
+        let said = said.as_deref().unwrap_or("all checks passed");
         again(format!("{said}: confirmation {} of {}", state.claims, policy.confirmations))
     } else {
-        finish(
-            Outcome::Complete,
-            if report.verification == Verification::Passed {
-                format!("{said}, and all checks passed")
-            } else {
-                format!("{said}; not checked: no `verify` command")
-            },
-        )
+        finish(Outcome::Complete, completed(said, report))
     };
     match verdict {
         Verdict::Again { .. } if report.interrupted => (state, stopped()),
         verdict => (state, verdict),
+    }
+}
+
+/// Why a run is complete.
+fn completed(said: Option<String>, report: &Report) -> String {
+    let judge = match &report.judged {
+        Judged::Accepted { by } => Some(format!("the judge `{by}` accepted it")),
+        _ => None,
+    };
+    let passed = report.verification == Verification::Passed;
+    let checks = passed.then(|| "all checks passed".to_owned());
+    if let (Some(said), false, None) = (&said, passed, &judge) {
+        return format!("{said}; not checked: no `verify` command");
+    }
+    let parts: Vec<String> = [said, checks, judge].into_iter().flatten().collect();
+    match parts.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{}, and {last}", before.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// How a run ends that would be complete, after the checks for its end.
+pub(crate) fn at_the_end(reason: String, checks: &Verification) -> (Outcome, String) {
+    match checks {
+        Verification::None | Verification::Passed => (Outcome::Complete, reason),
+        Verification::NotAsked => (Outcome::Interrupted, STOPPED.to_owned()),
+        Verification::Failed { summary } => (Outcome::Failed, format!("a check at the end failed: {summary}")),
     }
 }
 
@@ -386,7 +445,7 @@ fn doubled(first: Duration, times: u32, most: Duration) -> Duration {
 }
 
 fn stopped() -> Verdict {
-    finish(Outcome::Interrupted, "stopped by the user".to_owned())
+    finish(Outcome::Interrupted, STOPPED.to_owned())
 }
 
 const fn finish(outcome: Outcome, reason: String) -> Verdict {
@@ -400,3 +459,7 @@ const fn again(reason: String) -> Verdict {
 #[cfg(test)]
 #[path = "decide_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "decide_gates_tests.rs"]
+mod gates_tests;

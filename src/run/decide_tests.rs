@@ -3,7 +3,7 @@ use crate::journal::{IterationOutcome, Receipt};
 
 const MOST_TIME: Duration = Duration::from_secs(10_000);
 
-const POLICY: Policy = Policy {
+pub(super) const POLICY: Policy = Policy {
     max_iterations: 10,
     max_time: Some(MOST_TIME),
     max_consecutive_failures: 3,
@@ -14,21 +14,22 @@ const POLICY: Policy = Policy {
     max_cost_usd: None,
     max_stalled: 4,
     permission: Permission::Threshold,
+    until: Until::Claim,
 };
 
-fn failed(class: FailureClass) -> Report {
+pub(super) fn failed(class: FailureClass) -> Report {
     Report { failure: Some(Failure { class, message: "why".into(), retry_after: None }), ..Report::default() }
 }
 
-fn said(signal: Signal) -> Report {
+pub(super) fn said(signal: Signal) -> Report {
     Report { signal: Some(signal), ..Report::default() }
 }
 
-fn complete() -> Signal {
+pub(super) fn complete() -> Signal {
     Signal::Complete { marker: "LOOP_COMPLETE".into() }
 }
 
-fn outcome(state: State, report: &Report) -> Option<Outcome> {
+pub(super) fn outcome(state: State, report: &Report) -> Option<Outcome> {
     match decide(&POLICY, state, report, Duration::from_secs(1)).1 {
         Verdict::Finish { outcome, .. } => Some(outcome),
         Verdict::Again { .. } => None,
@@ -368,6 +369,7 @@ fn any_run_ends_within_its_limits() {
             max_stalled: u32::try_from(next(6)).unwrap(),
             permission: [Permission::Continue, Permission::Halt, Permission::Threshold]
                 [usize::try_from(next(3)).unwrap()],
+            until: if run % 2 == 0 { Until::Claim } else { Until::Checks },
         };
         let (mut state, mut elapsed, mut steps) = (State::default(), Duration::ZERO, 0);
         let outcome = loop {
@@ -411,7 +413,7 @@ fn any_run_ends_within_its_limits() {
                     assert!(!reason.is_empty());
                     if outcome == Outcome::Complete {
                         let held = !matches!(report.verification, Verification::Failed { .. }) && report.veto.is_none();
-                        assert!(report.is_claim() && held && state.iterations >= policy.min_iterations);
+                        assert!(report.may_complete(policy.until) && held && state.iterations >= policy.min_iterations);
                     }
                     break outcome;
                 }

@@ -10,9 +10,9 @@ use super::budget::Spent;
 use super::coordinator::Looping;
 use super::decide::{Failure, Progress, Report, Verification};
 use super::hooks::HookEnd;
-use super::iteration::Inputs;
+use super::iteration::Halt;
 use super::iteration_result::IterationResult;
-use super::{Interrupts, Recorder, Worker, paths, sessions, verify};
+use super::{Interrupts, Recorder, Worker, paths, sessions};
 use crate::agent::Agent;
 use crate::error::{UserError, io_reason};
 use crate::event::{FailureClass, Topic};
@@ -35,7 +35,7 @@ impl Looping<'_> {
         assignment: &Assignment,
         recorder: &mut Recorder,
         interrupts: &mut Interrupts,
-    ) -> Result<(), UserError> {
+    ) -> Result<(), Halt> {
         let plan = self.plan;
         let number = result.receipt.iteration;
         if let (Some(_), Some(Signal::Complete { marker } | Signal::Replan { marker })) =
@@ -59,7 +59,7 @@ impl Looping<'_> {
         // What decides about the end of the run must be certain.
         let most_still = self.policy().max_stalled;
         let near_end = most_still > 0 && self.memory.state.still + 1 >= most_still;
-        let certain = near_end || result.report.is_claim() || !plan.allowed_paths.is_empty();
+        let certain = near_end || result.report.may_complete(plan.policy.until) || !plan.allowed_paths.is_empty();
         let effort = if certain { Effort::Full } else { Effort::Touched };
         let mut change = self.snapshots.take(By::Agent, plan.keeps_diffs, effort).await;
         self.tell_what_is_not_watched(recorder)?;
@@ -72,40 +72,22 @@ impl Looping<'_> {
         let complaints = std::mem::take(&mut result.complaints);
         result.must_stop = self.look_at_wall(number, &complaints, recorder)?;
         result.report.veto = self.veto().await;
+        let mut skipped = result.must_stop.is_some();
         match self.after_iteration(&result.receipt, recorder, interrupts).await? {
             HookEnd::Continue => {}
-            HookEnd::Skip if plan.verify.is_empty() => {}
+            HookEnd::Skip if plan.verify.is_empty() && plan.judges.is_empty() => {}
             // What was not checked is not accepted.
-            HookEnd::Skip => result.report.veto = Some("`hooks.after_iteration` skipped the checks".to_owned()),
+            HookEnd::Skip => {
+                result.report.veto = Some("`hooks.after_iteration` skipped the checks".to_owned());
+                skipped = true;
+            }
             HookEnd::RunOver(end) => self.stopped_by_hook = Some(end),
         }
-        let asks = result.report.is_claim() && result.report.veto.is_none() && result.must_stop.is_none();
-        if asks && !plan.verify.is_empty() {
-            let mut verified = if result.report.interrupted {
-                verify::Verified { interrupted: true, ..verify::Verified::default() }
-            } else {
-                let verified = {
-                    let environment = self.environment(assignment);
-                    let deadline = self.deadline();
-                    let (inbox, orders) = (&mut self.inbox, &mut self.memory.orders);
-                    let mut inputs = Inputs { interrupts, inbox, orders, deadline };
-                    verify::verify(&plan.verify, &plan.workspace, &environment, &mut inputs, recorder).await?
-                };
-                let (passed, checks) = (verified.passed(), verified.checks.clone());
-                recorder.fact(Fact::Verification { iteration: number, passed, checks })?;
-                // What the commands changed is not the agent's work.
-                self.snapshots.take(By::Checks, false, Effort::Touched).await;
-                self.tell_what_is_not_watched(recorder)?;
-                verified
-            };
-            result.report.interrupted |= verified.interrupted;
-            result.report.verification = verified.verification();
+        if !skipped {
+            let checks = self.ask_checks(result, assignment, recorder, interrupts).await?;
             let after_checks = self.look_at_wall(number, &[], recorder)?;
-            result.must_stop = result.must_stop.take().or(after_checks).or(verified.broken.take());
-            result.receipt.verified = (!verified.interrupted).then(|| verified.passed());
-            if !verified.passed() && !verified.interrupted {
-                self.memory.remarks.push(verified.for_prompt());
-            }
+            result.must_stop = result.must_stop.take().or(after_checks);
+            self.ask_judges(result, &checks, assignment, recorder, interrupts).await?;
         }
         if let Some(veto) = result.report.veto.as_ref().filter(|_| result.report.is_claim()) {
             self.memory.remarks.push(format!("completion rejected: {veto}."));
@@ -113,6 +95,7 @@ impl Looping<'_> {
         result.report.progress = self.progress(result, &change);
         result.receipt.take(change);
         self.spend(result, recorder)?;
+        result.report.spent = result.report.spent.and(result.judges);
         self.substitute(&mut result.report, assignment);
         Ok(())
     }
@@ -279,7 +262,7 @@ impl Looping<'_> {
         changed
     }
 
-    fn tell_what_is_not_watched(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
+    pub(super) fn tell_what_is_not_watched(&mut self, recorder: &mut Recorder) -> Result<(), UserError> {
         self.snapshots.notices().into_iter().try_for_each(|message| recorder.fact(Fact::Notice { message }))
     }
 

@@ -24,6 +24,8 @@ use crate::transcript::{Context, Selected};
 /// What an iteration needs to know.
 pub(crate) struct Iteration<'a> {
     pub number: u32,
+    /// What its process is for.
+    pub part: Part,
     /// The most there will be.
     pub of: u32,
     pub invocation: Invocation,
@@ -57,6 +59,17 @@ pub(crate) struct Iteration<'a> {
     pub screen: Screen,
     /// How large a terminal of its own is.
     pub room: Room,
+}
+
+/// What a process of an agent is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Work,
+    /// It judges the work of the iteration.
+    Judge {
+        attempt: u32,
+        model: Option<String>,
+    },
 }
 
 /// Whether a status block in the agent's words means anything.
@@ -149,9 +162,9 @@ impl Iteration<'_> {
     pub(crate) async fn run(self, recorder: &mut Recorder, inputs: Inputs<'_>) -> Result<IterationResult, Halt> {
         let Inputs { interrupts, inbox, orders, .. } = inputs;
         let began = tokio::time::Instant::now();
-        let mut raw = recorder.raw(self.number)?;
+        let mut raw = recorder.raw(&self.raw, self.number)?;
         if let Some(prompt) = self.context.prompts.first() {
-            recorder.prompt(self.number, prompt)?;
+            recorder.prompt(self.number, &self.part, prompt)?;
         }
         let (about, beginning) = (self.about(), self.beginning());
         let output = Raw::stdout(&self.raw, self.number);
@@ -267,8 +280,13 @@ impl Iteration<'_> {
         let (display, interactive) = (self.display.is_some(), self.screen == Screen::Users);
         let terminal = self.invocation.link.size().map(|size| (size.rows, size.columns));
         let (agent, hat, resumes) = (Some(self.agent.to_owned()), self.hat.clone(), self.resumes.clone());
+        let part = self.part.clone();
         move |process| {
             let pid = Some(process);
+            if let Part::Judge { attempt, model } = part {
+                let agent = agent.unwrap_or_default();
+                return Fact::JudgeStart { iteration, agent, model, attempt, pid, prompt_bytes };
+            }
             Fact::IterationStart {
                 iteration,
                 of,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Zoned;
 
+use super::budget::Spent;
 use super::decide::{Failure, Report};
 use super::iteration::StatusBlocks;
 use super::judge::judge;
@@ -38,6 +39,8 @@ pub(crate) struct IterationResult {
     pub must_stop: Option<UserError>,
     /// Lines of tools that complain of permissions.
     pub complaints: Vec<String>,
+    /// What the judges of its claim spent.
+    pub judges: Spent,
 }
 
 impl IterationResult {
@@ -120,5 +123,6 @@ pub(super) fn result_of(
         assumed,
         must_stop: None,
         complaints: Vec::new(),
+        judges: Spent::default(),
     }
 }

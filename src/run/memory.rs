@@ -12,7 +12,8 @@ use super::paths::Forbidden;
 use super::sessions::Sessions;
 use crate::control::Orders;
 use crate::event::{Quota, Usage};
-use crate::journal::Changed;
+use crate::journal::{Changed, Compared};
+use crate::signals::verdict::Rejection;
 
 /// How many earlier states of the working directory are remembered.
 const REMEMBERED: usize = 12;
@@ -81,6 +82,15 @@ pub(crate) struct Memory {
     /// Where a run with phases is.
     #[serde(default)]
     pub phase: Phase,
+    /// The checks before the first iteration, and as they were run last.
+    #[serde(default)]
+    pub compared: Compared,
+    /// Which judge rejected something last, what, and how often in a row.
+    #[serde(default)]
+    pub rejection: Option<(usize, Rejection, u32)>,
+    /// A notice said that the cost of a judge is unknown.
+    #[serde(default)]
+    pub noticed_unpriced_judge: bool,
     /// Commits and rejected claims so far.
     #[serde(default)]
     pub changed: Changed,

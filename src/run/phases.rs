@@ -2,10 +2,12 @@
 
 use super::coordinator::Looping;
 use super::decide::State;
+use super::hooks::{HookEnd, HookMoment};
+use super::iteration::Halt;
 use super::memory::Phase;
 use super::plugins::Plugins;
 use super::sessions::Sessions;
-use super::{Plan, Recorder};
+use super::{Interrupts, Plan, Recorder};
 use crate::error::UserError;
 use crate::journal::{Fact, Outcome};
 use crate::plural::plural;
@@ -27,6 +29,27 @@ enum Next {
 }
 
 impl<'p> Looping<'p> {
+    /// Plays one phase after the other; a run without phases is one phase.
+    pub(super) async fn all_phases(
+        &mut self,
+        recorder: &mut Recorder,
+        interrupts: &mut Interrupts,
+    ) -> Result<(Outcome, String), Halt> {
+        let told = serde_json::to_value(self.run_start()).unwrap_or_default();
+        if let HookEnd::RunOver((outcome, reason)) =
+            self.hook(HookMoment::BeforeRun, told, recorder, interrupts).await?
+        {
+            return self.settle(outcome, reason, recorder).map_err(Halt::Error);
+        }
+        self.begin_watching(recorder).await?;
+        loop {
+            let (outcome, reason) = Box::pin(self.turn(recorder, interrupts)).await?;
+            if !self.enter_next_phase(outcome, &reason, recorder).await? {
+                return Ok((outcome, reason));
+            }
+        }
+    }
+
     /// The plan of the phase that a run is in.
     pub(super) fn plan_of_phase(plan: &'p Plan, phase: Phase) -> &'p Plan {
         plan.phases.get(phase.index).map_or(plan, |(_, plan)| plan)

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::budget::Prices;
-use super::decide::Policy;
+use super::decide::{Policy, Until};
 use super::hats::Hats;
 use super::hooks::Hooks;
+use super::judging::Seat;
 use super::notify::Notify;
 use super::plugins::Loader;
 use super::prompt::{LoopContext, Source, compose};
@@ -60,6 +61,8 @@ pub(crate) struct Plan {
     pub quota: QuotaLimits,
     /// Commands that must agree with a claim.
     pub verify: Vec<Check>,
+    /// Other agents that must agree with it.
+    pub judges: Vec<Seat>,
     /// A task list whose open items veto a claim.
     pub plan_file: Option<PathBuf>,
     /// The only paths that may change; all of them when empty.
@@ -120,7 +123,7 @@ impl Plan {
             iteration: 1,
             of: self.policy.max_iterations,
             rules: &self.rules,
-            marker: (!self.rule.is_mentioned_in(&words)).then(|| self.rule.told()),
+            marker: self.marker_for(&words),
             sandbox: self.wall.as_ref().map(|wall| wall.told()),
             ..LoopContext::default()
         };
@@ -155,6 +158,12 @@ impl Plan {
         let path = self.workspace.join(self.plan_file.as_deref().unwrap_or(Path::new("PLAN.md")));
         let text = user_file::read_text(&path, user_file::MOST_BYTES).unwrap_or_default();
         text[..text.floor_char_boundary(LONGEST_PLAN)].to_owned()
+    }
+
+    /// The marker that the agent must hear of: where its word counts, and the user's words do not speak of one.
+    pub(crate) fn marker_for(&self, words: &str) -> Option<&str> {
+        let is_needed = self.policy.until == Until::Claim && !self.rule.is_mentioned_in(words);
+        is_needed.then(|| self.rule.told())
     }
 
     /// The one that was chosen.

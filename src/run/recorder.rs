@@ -8,6 +8,7 @@ use crate::event::{Event, Stream};
 use crate::journal::disk::{self, Disk, RealDisk, Tampering};
 use crate::journal::{Appended, Body, EventsFile, Fact, Journal, Raw, RunDirectory, Summary, Wake};
 use crate::redact::{Clean, Redactor};
+use crate::run::iteration::Part;
 use crate::run::notify::Notifier;
 use crate::user_file;
 
@@ -146,17 +147,23 @@ impl Recorder {
     }
 
     /// Opens the raw files of an iteration.
-    pub(crate) fn raw(&mut self, iteration: u32) -> Result<Raw, UserError> {
-        for path in Raw::paths(&self.directory.raw(), iteration) {
+    pub(crate) fn raw(&mut self, place: &Path, iteration: u32) -> Result<Raw, UserError> {
+        if place != self.directory.raw() {
+            RealDisk.directory(place).map_err(|error| unrecorded(&error))?;
+        }
+        for path in Raw::paths(place, iteration) {
             self.make_way(&path)?;
         }
-        Raw::create(&RealDisk, &self.directory.raw(), iteration).map_err(|error| unrecorded(&error))
+        Raw::create(&RealDisk, place, iteration).map_err(|error| unrecorded(&error))
     }
 
     /// Keeps the prompt of an iteration.
-    pub(crate) fn prompt(&mut self, iteration: u32, prompt: &str) -> Result<(), UserError> {
-        self.make_way(&self.directory.prompt(iteration))?;
-        let name = format!("prompts/{iteration}.md");
+    pub(crate) fn prompt(&mut self, iteration: u32, part: &Part, prompt: &str) -> Result<(), UserError> {
+        let name = match part {
+            Part::Work => format!("prompts/{iteration}.md"),
+            Part::Judge { .. } => format!("prompts/{iteration}-judge.md"),
+        };
+        self.make_way(&self.directory.path.join(&name))?;
         self.directory.keep(&name, prompt, &self.redactor).map_err(|error| unrecorded(&error))
     }
 

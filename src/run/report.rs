@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::budget::Spent;
+use super::decide::Until;
 use crate::event::FailureClass;
 use crate::journal::{IterationOutcome, Receipt};
 use crate::signals::Signal;
@@ -26,6 +27,8 @@ pub(crate) struct Report {
     pub veto: Option<String>,
     /// What the user's own commands say to the claim.
     pub verification: Verification,
+    /// What other agents say to it.
+    pub judged: Judged,
     /// Whether it moved anything.
     pub progress: Progress,
     /// What it was not permitted.
@@ -41,6 +44,13 @@ impl Report {
     /// True when the agent's turn went well and it says that all is done.
     pub(crate) const fn is_claim(&self) -> bool {
         self.failure.is_none() && matches!(self.signal, Some(Signal::Complete { .. }))
+    }
+
+    /// True when the checks decide whether the run is complete: after a claim, or, where they alone decide, unless the agent wants
+    /// something else.
+    pub(crate) const fn may_complete(&self, until: Until) -> bool {
+        let quiet = matches!(self.signal, None | Some(Signal::NearMiss { .. }));
+        self.is_claim() || matches!(until, Until::Checks) && self.failure.is_none() && quiet
     }
 
     /// True when a person stopped the iteration before its end. It does not count and is repeated on resume.
@@ -61,7 +71,9 @@ impl Report {
 
     /// What the iteration came to.
     const fn outcome(&self) -> IterationOutcome {
-        let rejected = self.veto.is_some() || matches!(self.verification, Verification::Failed { .. });
+        let rejected = self.veto.is_some()
+            || matches!(self.verification, Verification::Failed { .. })
+            || matches!(self.judged, Judged::Rejected { .. });
         match (&self.failure, &self.signal) {
             (Some(_), _) if self.interrupted => IterationOutcome::Interrupted,
             (Some(_), _) | (None, Some(Signal::Failed { .. })) => IterationOutcome::Failed,
@@ -83,6 +95,32 @@ pub(crate) enum Verification {
     Failed {
         /// Which, and how it ended.
         summary: String,
+    },
+}
+
+/// What another agent says to a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Judged {
+    #[default]
+    NotAsked,
+    /// The run was stopped before it had answered.
+    Interrupted,
+    /// The time of the run was over before it had answered.
+    OutOfTime,
+    Accepted {
+        by: String,
+    },
+    Rejected {
+        by: String,
+        /// The first of its findings.
+        finding: String,
+        /// How often in a row it rejected the same.
+        times: u32,
+    },
+    /// It gave no valid answer.
+    NoVerdict {
+        by: String,
+        reason: String,
     },
 }
 

@@ -27,6 +27,10 @@ pub(crate) fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory 
         memory.usage.add(&receipt.usage);
         memory.last = Some(receipt.ended.clone());
     }
+    for judgement in summary.undecided_judgements() {
+        memory.state.spent = memory.state.spent.and(Spent::of_judge(&judgement.usage, judgement.cost));
+        memory.usage.add(&judgement.usage);
+    }
     for started in summary.undecided_starts() {
         memory.calls.add(started);
     }
@@ -59,7 +63,7 @@ pub(crate) fn memory_of(summary: &Summary, newest: Option<Timestamp>) -> Memory 
 mod tests {
     use super::*;
     use crate::event::Usage;
-    use crate::journal::{Body, Fact, Receipt, Record};
+    use crate::journal::{Body, Fact, Judgement, Receipt, Record};
 
     fn summary(facts: Vec<(i64, Fact)>) -> Summary {
         let mut summary = Summary::default();
@@ -97,6 +101,14 @@ mod tests {
         assert_eq!((between.state.iterations, between.usage.total_tokens), (2, Some(10)));
         let before = memory_of(&summary(vec![(1, start(1))]), at(2));
         assert_eq!(before.state.iterations, 0);
+    }
+
+    #[test]
+    fn what_a_judge_spent_before_the_cut_counts() {
+        let usage = Usage { total_tokens: Some(7), ..Usage::default() };
+        let judged = Fact::Judged { judgement: Box::new(Judgement { iteration: 1, usage, ..Judgement::default() }) };
+        let cut = memory_of(&summary(vec![(1, start(1)), (2, judged), (3, end(1))]), None);
+        assert_eq!((cut.state.spent.tokens, cut.usage.total_tokens, cut.state.spent.iterations), (17, Some(17), 1));
     }
 
     #[test]

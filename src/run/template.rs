@@ -93,7 +93,7 @@ fn pieces(mut rest: &str) -> impl Iterator<Item = Piece<'_>> {
                 rest = after;
                 return Some(Piece::Text(text));
             }
-            from = open + 2;
+            from = open + 1;
         }
         Some(Piece::Text(std::mem::take(&mut rest)))
     })

@@ -15,14 +15,20 @@ use super::judge::how_it_ended;
 use super::recorder::Recorder;
 use crate::control::Order;
 use crate::error::UserError;
+use crate::event::Stream;
 use crate::journal::CheckResult;
-use crate::process::{self, Clocks, Environment, Exit, Invocation, Output, StartError, StopReason};
+use crate::process::{self, Clocks, Environment, Exit, Invocation, Lines, Output, StartError, StopReason};
+use crate::signals::test_counts::{TestCounter, TestCounts};
+use crate::transcript::strip_ansi;
 
 /// How much of a command's output is kept.
 const TAIL: usize = 8 * 1024;
 
 /// How much of an output is read outside of a run.
 const MOST_CAPTURED: usize = 16 * 1024 * 1024;
+
+/// No summary of a test runner is a longer line.
+const LONGEST_SUMMARY: usize = 4096;
 
 /// How much of all outputs goes into the next prompt.
 const TOLD: usize = 6 * 1024;
@@ -36,6 +42,23 @@ pub struct Check {
     pub directory: Option<PathBuf>,
     /// How long it may take.
     pub timeout: Duration,
+    pub when: When,
+    /// False: it is shown, and decides nothing.
+    pub required: bool,
+    /// It also runs before the first iteration, to compare with.
+    pub baseline: bool,
+}
+
+/// When a check runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// After a claim, or after each iteration where the checks alone decide.
+    #[default]
+    Claim,
+    /// After each iteration that went well.
+    Iteration,
+    /// Once, before a run that would be complete ends.
+    End,
 }
 
 /// How long a check may take when it is unknown.
@@ -45,7 +68,15 @@ impl Check {
     /// A command and nothing else.
     pub(crate) fn new(command: impl Into<String>) -> Self {
         let command = command.into();
-        Self { name: command.clone(), command, directory: None, timeout: DEFAULT_TIMEOUT }
+        Self {
+            name: command.clone(),
+            command,
+            directory: None,
+            timeout: DEFAULT_TIMEOUT,
+            when: When::Claim,
+            required: true,
+            baseline: false,
+        }
     }
 }
 
@@ -61,23 +92,28 @@ pub(crate) struct Verified {
 }
 
 impl Verified {
-    /// True when all of them agree.
+    /// True when all of them agree that decide something.
     pub(crate) fn passed(&self) -> bool {
-        !self.interrupted && self.checks.iter().all(|check| check.passed)
+        !self.interrupted && self.vetoes().next().is_none()
+    }
+
+    fn vetoes(&self) -> impl Iterator<Item = &CheckResult> {
+        self.checks.iter().filter(|check| !check.passed && !check.optional)
     }
 
     pub(crate) fn verification(&self) -> Verification {
-        match self.checks.iter().find(|check| !check.passed) {
+        match self.vetoes().next() {
             _ if self.interrupted => Verification::NotAsked,
             Some(CheckResult { name, ended, .. }) => Verification::Failed { summary: format!("`{name}`: {ended}") },
-            None if self.checks.is_empty() => Verification::None,
+            None if self.checks.iter().all(|check| check.optional) => Verification::None,
             None => Verification::Passed,
         }
     }
 
-    pub(crate) fn for_prompt(&self) -> String {
-        let failed: Vec<_> = self.checks.iter().filter(|check| !check.passed).collect();
-        let mut text = "completion rejected: these checks failed. Fix these failures.\n".to_owned();
+    /// What the agent hears; `first` says why.
+    pub(crate) fn for_prompt(&self, first: &str) -> String {
+        let failed: Vec<_> = self.vetoes().collect();
+        let mut text = format!("{first}: these checks failed. Fix these failures.\n");
         for check in &failed {
             let _ = writeln!(text, "$ {}\n({})", check.command, check.ended);
             let tail = ending(&check.tail, TOLD / failed.len().max(1));
@@ -91,7 +127,7 @@ impl Verified {
 
 /// Runs the checks one after the other; all of them, so that the agent can fix every failure at once.
 pub(crate) async fn verify(
-    checks: &[Check],
+    checks: &[&Check],
     workspace: &Path,
     environment: &[(OsString, OsString)],
     inputs: &mut Inputs<'_>,
@@ -100,7 +136,7 @@ pub(crate) async fn verify(
     let mut verified = Verified::default();
     for check in checks {
         let (result, exit, interrupted) = run(check, workspace, environment, inputs, recorder).await?;
-        if let Some(Exit::Code(code @ (126 | 127))) = exit {
+        if let Some(Exit::Code(code @ (126 | 127))) = exit.filter(|_| check.required) {
             verified.broken.get_or_insert_with(|| cannot_run(check, code, &result.tail));
         }
         verified.checks.push(result);
@@ -119,8 +155,8 @@ async fn run(
     inputs: &mut Inputs<'_>,
     recorder: &mut Recorder,
 ) -> Result<(CheckResult, Option<Exit>, bool), UserError> {
-    let Check { name, command, directory, timeout } = check;
-    let mut result = CheckResult { name: name.clone(), command: command.clone(), ..CheckResult::default() };
+    let Check { command, directory, timeout, .. } = check;
+    let mut result = check.result();
     let directory = directory.as_ref().map_or_else(|| workspace.to_owned(), |directory| workspace.join(directory));
     let invocation = Invocation {
         args: ["-c", command].map(Into::into).to_vec(),
@@ -138,7 +174,7 @@ async fn run(
             return Ok((result, None, false));
         }
     };
-    let mut tail = Tail::default();
+    let mut told = Told::default();
     let mut interrupted = false;
     let ended = loop {
         tokio::select! {
@@ -165,7 +201,7 @@ async fn run(
                 inputs.orders.take(order);
             }
             output = process.next() => match output {
-                Output::Bytes { bytes, .. } => tail.push(bytes),
+                Output::Bytes { from, bytes } => told.push(from, bytes),
                 Output::Ended(ended) => break ended,
             },
         }
@@ -173,15 +209,16 @@ async fn run(
     result.passed = ended.exit.success() && ended.stopped.is_none();
     result.ended = how_it_ended(&ended);
     result.duration_ms = u64::try_from(ended.active.as_millis()).unwrap_or(u64::MAX);
-    result.tail = tail.text();
+    (result.tail, result.counts) = told.end();
     Ok((result, ended.stopped.is_none().then_some(ended.exit), interrupted))
 }
 
 /// Runs the checks outside of a run, one after the other, up to the first one that fails.
 pub(crate) async fn alone(checks: &[Check], workspace: &Path) -> Vec<CheckResult> {
     let mut results = Vec::new();
-    for Check { name, command, directory, timeout } in checks {
-        let mut result = CheckResult { name: name.clone(), command: command.clone(), ..CheckResult::default() };
+    for check in checks.iter().filter(|check| check.required) {
+        let Check { command, directory, timeout, .. } = check;
+        let mut result = check.result();
         let directory = directory.as_ref().map_or_else(|| workspace.to_owned(), |directory| workspace.join(directory));
         let args = ["-c", command].map(Into::into).to_vec();
         let started = Instant::now();
@@ -194,10 +231,10 @@ pub(crate) async fn alone(checks: &[Check], workspace: &Path) -> Vec<CheckResult
                     Some(Exit::Code(code)) => format!("exit code {code}"),
                     Some(Exit::Signal(number)) => format!("ended by {}", process::signal_name(number)),
                 };
-                let mut tail = Tail::default();
-                tail.push(&captured.stdout);
-                tail.push(&captured.stderr);
-                result.tail = tail.text();
+                let mut told = Told::default();
+                told.push(Stream::Stdout, &captured.stdout);
+                told.push(Stream::Stderr, &captured.stderr);
+                (result.tail, result.counts) = told.end();
             }
             Err(error) => result.ended = super::start_error(&error).message,
         }
@@ -228,6 +265,12 @@ const SHELL_WORDS: &[&str] = &[
 ];
 
 impl Check {
+    /// Its result, before it is known.
+    fn result(&self) -> CheckResult {
+        let (name, command, optional) = (self.name.clone(), self.command.clone(), !self.required);
+        CheckResult { name, command, optional, ..CheckResult::default() }
+    }
+
     /// Looks for the program before the run starts. Only the first word of the command is examined, and only where it
     /// plainly names a program; the rest is the shell's.
     pub(crate) fn find_program(&self, workspace: &Path) -> Result<(), UserError> {
@@ -247,6 +290,36 @@ impl Check {
                      `test -x ./check.sh && ./check.sh`",
                 )),
         }
+    }
+}
+
+/// What a check prints: the end of it is kept, and tests are counted.
+struct Told {
+    tail: Tail,
+    lines: [Lines; 2],
+    counter: TestCounter,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        let lines = [(); 2].map(|()| Lines::new(LONGEST_SUMMARY));
+        Self { tail: Tail::default(), lines, counter: TestCounter::default() }
+    }
+}
+
+impl Told {
+    fn push(&mut self, from: Stream, bytes: &[u8]) {
+        self.tail.push(bytes);
+        let counter = &mut self.counter;
+        self.lines[usize::from(from == Stream::Stderr)].push(bytes, |line| counter.line(&strip_ansi(&line.text())));
+    }
+
+    fn end(mut self) -> (String, Option<TestCounts>) {
+        let counter = &mut self.counter;
+        for lines in &mut self.lines {
+            lines.finish(|line| counter.line(&strip_ansi(&line.text())));
+        }
+        (self.tail.text(), self.counter.counts())
     }
 }
 
@@ -297,11 +370,16 @@ mod tests {
         let verified =
             Verified { checks: vec![result("a", true), result("b", false), result("c", false)], ..Verified::default() };
         assert_eq!(verified.verification(), Verification::Failed { summary: "`b`: exit code 1".into() });
-        let told = verified.for_prompt();
+        let told = verified.for_prompt("completion rejected");
         assert!(told.contains("$ b\n(exit code 1)\nx\n") && told.contains("$ c") && !told.contains("$ a"), "{told}");
         let stopped = Verified { interrupted: true, ..verified };
         assert_eq!(stopped.verification(), Verification::NotAsked);
         assert_eq!(Verified::default().verification(), Verification::None);
+        let optional = Verified {
+            checks: vec![result("a", true), CheckResult { optional: true, ..result("b", false) }],
+            ..Verified::default()
+        };
+        assert!(optional.passed() && optional.verification() == Verification::Passed, "it is no veto");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What events mean to the loop. Pure: no I/O, no clock.
 
+pub(crate) mod acceptance;
 pub(crate) mod appeal;
 pub(crate) mod denial;
 pub(crate) mod markdown;
@@ -7,7 +8,9 @@ pub mod promise;
 pub(crate) mod stall;
 pub(crate) mod status_block;
 pub(crate) mod task_list;
+pub mod test_counts;
 pub(crate) mod topics;
+pub mod verdict;
 
 use serde::{Deserialize, Serialize};
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::figures;
+use super::judged;
 use super::model::RunState;
 use super::style::{Glyphs, Ink, Palette};
 use super::table::{Align, lines};
@@ -198,6 +199,9 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
         text.push('\n');
         iteration(&mut text, tried, run, palette, glyphs);
     }
+    for (line, ink) in compared(summary, glyphs) {
+        let _ = writeln!(text, "\n{}", palette.paint(ink, &line));
+    }
     for notice in &summary.notices {
         let _ = writeln!(text, "\n{}", palette.paint(Ink::Warn, &harmless(notice.lines().next().unwrap_or_default())));
     }
@@ -229,13 +233,21 @@ fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, pale
     }
     for check in &tried.checks {
         let (mark, ink) = words::check_mark(check.passed, glyphs);
-        let line = format!("{mark} {} {}", harmless(&check.name), harmless(&check.ended));
+        let optional = if check.optional { " (not required)" } else { "" };
+        let line = format!("{mark} {} {}{optional}", harmless(&check.name), harmless(&check.ended));
         let _ = writeln!(text, "  {}", palette.paint(ink, line.trim_end()));
+    }
+    for (line, ink) in tried.judgements.iter().flat_map(|judgement| judged::lines(judgement, &glyphs.between())) {
+        let _ = writeln!(text, "  {}", palette.paint(ink, &line));
     }
     for decision in run.summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
         let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
         let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
     }
+}
+
+fn compared(summary: &Summary, glyphs: &Glyphs) -> Vec<(String, Ink)> {
+    summary.end.as_ref().map(|end| words::compared(&end.compared, glyphs)).unwrap_or_default()
 }
 
 /// What an iteration left behind: files and commits.
@@ -299,6 +311,13 @@ pub(crate) fn markdown(run: &RunDetails) -> String {
             let mark = if check.passed { "x" } else { " " };
             let _ = writeln!(text, "- [{mark}] `{}` {}", code(&check.command), escaped(&check.ended));
         }
+    }
+    let judgements = summary.iterations.last().map(|tried| &tried.judgements).into_iter().flatten();
+    for (line, _) in judgements.flat_map(|judgement| judged::lines(judgement, " · ")) {
+        let _ = writeln!(text, "\n{}", escaped(line.trim()));
+    }
+    for (line, _) in compared(summary, &Glyphs::UNICODE) {
+        let _ = writeln!(text, "\n{}", escaped(&line));
     }
     text
 }

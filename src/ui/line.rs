@@ -252,7 +252,9 @@ impl<W: Write + Send> View for LineView<W> {
             }
         }
         match &record.body {
-            Body::Agent { event, from: Stream::Stdout, .. } if self.model.iteration.own_display => {
+            Body::Agent { event, from: Stream::Stdout, .. }
+                if self.model.iteration.own_display && !self.model.iteration.judging =>
+            {
                 self.beside_own_display(event)
             }
             Body::Agent { event, .. } => self.event(event),

@@ -7,6 +7,7 @@ mod diff;
 pub(crate) mod figures;
 pub(crate) mod history;
 mod json;
+mod judged;
 mod line;
 mod markdown;
 mod model;

@@ -110,6 +110,8 @@ pub struct Glyphs {
     pub code: &'static str,
     /// Something is left out.
     pub more: &'static str,
+    /// From one state to another.
+    pub arrow: &'static str,
     /// Signs of the full screen.
     pub screen: &'static Signs,
 }
@@ -179,6 +181,7 @@ impl Glyphs {
         quote: "▎",
         code: "▏",
         more: "…",
+        arrow: "→",
         screen: &Signs::UNICODE,
     };
 
@@ -196,6 +199,7 @@ impl Glyphs {
         quote: ">",
         code: "|",
         more: "...",
+        arrow: "->",
         screen: &Signs::ASCII,
     };
 
@@ -213,6 +217,7 @@ impl Glyphs {
         quote: ">",
         code: "",
         more: "...",
+        arrow: "->",
         screen: &Signs::ASCII,
     };
 }

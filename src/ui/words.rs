@@ -6,13 +6,15 @@ use jiff::Timestamp;
 
 use super::figures;
 use super::history::{RunDetails, clock};
+use super::judged;
 use super::model::{IterationState, RunState};
 use super::style::{Glyphs, Ink};
 use super::text::harmless;
 use crate::event::{Known, Status, TodoStatus, denied};
+use crate::journal::compared::Compared;
 use crate::journal::place::PlaceState;
 use crate::journal::summary::{IterationSummary, Said};
-use crate::journal::{Changed, CheckResult, Fact, IterationOutcome, Outcome, Receipt};
+use crate::journal::{Asked, Changed, CheckResult, Fact, IterationOutcome, Outcome, Receipt};
 use crate::signals::Signal;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,9 +152,9 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
     }
 }
 
-/// True for the reason of a decision that rejects a claim.
+/// True for the reason of a decision that rejects a claim, or that the checks made alone.
 pub(crate) fn is_rejection(reason: &str) -> bool {
-    reason.starts_with("completion rejected")
+    reason.starts_with("completion rejected") || reason.starts_with("not done yet")
 }
 
 /// True when a run had the prompt of the mode `plan`, which `ralph build` follows.
@@ -234,18 +236,63 @@ pub(crate) fn left_behind(receipt: &Receipt) -> impl Iterator<Item = String> {
 }
 
 pub(crate) fn check(check: &CheckResult, between: &str) -> (String, Ink) {
-    let CheckResult { name, ended, duration_ms, .. } = check;
-    let time = figures::duration(*duration_ms);
-    (format!("verify {name}: {ended}{between}{time}"), if check.passed { Ink::Good } else { Ink::Bad })
+    let CheckResult { name, ended, duration_ms, optional, counts, .. } = check;
+    let mut parts = vec![format!("verify {name}: {ended}")];
+    parts.extend(counts.map(|counts| format!("{} failing", figures::plural(u64::from(counts.failed), "test"))));
+    parts.push(figures::duration(*duration_ms));
+    if *optional {
+        parts.push("not required".to_owned());
+    }
+    let ink = match (check.passed, optional) {
+        (true, _) => Ink::Good,
+        (false, true) => Ink::Warn,
+        (false, false) => Ink::Bad,
+    };
+    (parts.join(between), ink)
 }
 
-/// What all checks together say about a claim.
-pub(crate) fn verification(passed: bool, checks: &[CheckResult]) -> (String, Ink) {
-    if passed {
-        return ("verified: every check passed".to_owned(), Ink::Good);
+/// What all checks together say.
+pub(crate) fn verification(asked: Asked, passed: bool, checks: &[CheckResult]) -> (String, Ink) {
+    let failed = checks.iter().filter(|check| !check.passed && !check.optional);
+    let failed = failed.map(|check| format!("`{}`", check.name)).collect::<Vec<_>>().join(", ");
+    let every = if checks.iter().all(|check| check.passed) { "every check" } else { "every required check" };
+    match asked {
+        Asked::Claim if passed => (format!("verified: {every} passed"), Ink::Good),
+        Asked::Claim => (format!("completion rejected: {failed} failed"), Ink::Warn),
+        Asked::Iteration if passed => (format!("{every} passed"), Ink::Good),
+        Asked::Iteration => (format!("not done yet: {failed} failed"), Ink::Warn),
+        Asked::End if passed => (format!("{every} at the end passed"), Ink::Good),
+        Asked::End => (format!("failed at the end: {failed}"), Ink::Bad),
+        Asked::Start => ("these are the checks before the first iteration".to_owned(), Ink::Dim),
     }
-    let failed = checks.iter().filter(|check| !check.passed).map(|check| format!("`{}`", check.name));
-    (format!("completion rejected: {} failed", failed.collect::<Vec<_>>().join(", ")), Ink::Warn)
+}
+
+/// How checks differ from the start of the run.
+pub(crate) fn compared(compared: &Compared, glyphs: &Glyphs) -> Vec<(String, Ink)> {
+    let pairs = compared.pairs();
+    let runners = pairs.iter().filter(|(start, last)| start.counts.is_some() && last.counts.is_some()).count();
+    let arrow = glyphs.arrow;
+    let mut lines = Vec::new();
+    for (start, last) in pairs {
+        let name = format!("`{}`", harmless(&last.name));
+        let ink = if last.passed { Ink::Good } else { Ink::Bad };
+        let (Some(before), Some(now)) = (start.counts, last.counts) else {
+            let state = |check: &CheckResult| if check.passed { "passing" } else { "failing" };
+            lines.push((format!("{name}: {} {arrow} {}", state(start), state(last)), ink));
+            continue;
+        };
+        let name = if runners == 1 { "tests".to_owned() } else { name };
+        lines.push((format!("{name}: {} failing {arrow} {} failing", before.failed, now.failed), ink));
+        // A runner that stops at the first failure counts fewer tests for that reason.
+        if let (Some(before), Some(now), true) = (before.run, now.run, last.passed)
+            && now < before
+        {
+            let fewer = figures::plural(u64::from(before - now), "test");
+            let of = if runners == 1 { String::new() } else { format!("{name}: ") };
+            lines.push((format!("{of}{fewer} fewer than at the start"), Ink::Warn));
+        }
+    }
+    lines
 }
 
 /// A record that a newer ralph has written.
@@ -312,10 +359,18 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
         Fact::Decision { reason, .. } if reason.is_empty() => return None,
         Fact::Decision { verdict, reason, .. } if verdict == "finish" => ("NEXT", Ink::Dim, format!("end: {reason}")),
         Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, format!("next: {reason}")),
-        Fact::Verification { passed, checks, .. } => {
-            let (verdict, ink) = verification(*passed, checks);
+        Fact::Verification { asked, passed, checks, .. } => {
+            let (verdict, ink) = verification(*asked, *passed, checks);
             let lines = checks.iter().map(|result| check(result, ", ").0).chain([verdict]);
             ("VERIFY", ink, lines.collect::<Vec<_>>().join("\n"))
+        }
+        Fact::JudgeStart { agent, model, attempt, .. } => {
+            ("JUDGE", Ink::Agent, judged::start(agent, model.as_deref(), *attempt))
+        }
+        Fact::Judged { judgement } => {
+            let lines = judged::lines(judgement, ", ");
+            let ink = lines.first().map_or(Ink::None, |(_, ink)| *ink);
+            ("JUDGE", ink, lines.into_iter().map(|(line, _)| line).collect::<Vec<_>>().join("\n"))
         }
         Fact::Published { event, by, heard_by, .. } => {
             let ink = if heard_by.is_empty() { Ink::Warn } else { Ink::Dim };
@@ -336,6 +391,7 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
 mod tests {
     use super::*;
     use crate::event::FailureClass;
+    use crate::signals::test_counts::TestCounts;
 
     #[test]
     fn an_interrupted_iteration_did_not_fail() {
@@ -354,6 +410,39 @@ mod tests {
     fn a_rejected_claim_names_the_check_that_failed() {
         let result = |name: &str, passed| CheckResult { name: name.into(), passed, ..CheckResult::default() };
         let checks = [result("cargo test", false), result("cargo fmt", true)];
-        assert_eq!(verification(false, &checks).0, "completion rejected: `cargo test` failed");
+        assert_eq!(verification(Asked::Claim, false, &checks).0, "completion rejected: `cargo test` failed");
+        assert_eq!(verification(Asked::Iteration, false, &checks).0, "not done yet: `cargo test` failed");
+    }
+
+    #[test]
+    fn checks_are_compared_with_the_start_of_the_run() {
+        let check = |name: &str, passed: bool, counts: Option<(u32, u32)>| CheckResult {
+            name: name.into(),
+            passed,
+            counts: counts.map(|(failed, run)| TestCounts { failed, run: Some(run) }),
+            ..CheckResult::default()
+        };
+        let told = |start: CheckResult, last: CheckResult| {
+            let both = Compared { start: vec![start], last: vec![last] };
+            compared(&both, &Glyphs::UNICODE).into_iter().map(|(line, _)| line).collect::<Vec<_>>()
+        };
+        for (start, last, expected) in [
+            (
+                check("t", false, Some((12, 30))),
+                check("t", true, Some((0, 30))),
+                &["tests: 12 failing → 0 failing"][..],
+            ),
+            (
+                check("t", false, Some((3, 30))),
+                check("t", true, Some((0, 27))),
+                &["tests: 3 failing → 0 failing", "3 tests fewer than at the start"],
+            ),
+            (check("t", true, Some((0, 30))), check("t", false, Some((1, 2))), &["tests: 0 failing → 1 failing"]),
+            (check("make test", false, None), check("make test", true, None), &["`make test`: failing → passing"]),
+            (check("t", false, None), check("t", true, Some((0, 4))), &["`t`: failing → passing"]),
+            (check("t", false, None), check("other", true, None), &[]),
+        ] {
+            assert_eq!(told(start, last), expected);
+        }
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ralph::event::{Event, Stream, Topic, Usage};
-use ralph::journal::{Body, CheckResult, Cost, CostSource, Fact, Outcome, Receipt, Record, RunDirectory, State, Store};
+use ralph::journal::{
+    Asked, Body, CheckResult, Compared, Cost, CostSource, Fact, Outcome, Receipt, Record, RunDirectory, State, Store,
+};
 
 pub const ID: &str = "20261115-201500-test";
 
@@ -129,6 +131,7 @@ impl History {
             unpriced: 0,
             question: question.map(str::to_owned),
             changed: None,
+            compared: Compared::default(),
         });
         self.flush()
     }
@@ -212,8 +215,9 @@ pub fn rich() -> History {
                 ended: "exit code 101".into(),
                 duration_ms: 4_200,
                 tail: "1 passed; 1 failed".into(),
+                ..CheckResult::default()
             };
-            history.fact(Fact::Verification { iteration, passed: false, checks: vec![check] });
+            history.fact(Fact::Verification { iteration, asked: Asked::Claim, passed: false, checks: vec![check] });
         }
         let receipt = Receipt {
             files: vec!["greet.sh".into()],

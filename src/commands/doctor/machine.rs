@@ -44,7 +44,7 @@ pub(crate) fn look(
 
 /// Completion checks whose program is missing, so that no claim would ever be accepted.
 fn verify(settings: &Settings, workspace: &Path) -> Vec<Check> {
-    let Setting { value: checks, origin } = &settings.verify;
+    let Setting { value: crate::config::Verify { checks, .. }, origin } = &settings.verify;
     let look = |check: &crate::run::verify::Check| match check.find_program(workspace) {
         Ok(()) => Check::fine("verify", format!("`{}`", check.command)),
         Err(error) => Check::wrong("verify", format!("{} (from {origin})", error.message))

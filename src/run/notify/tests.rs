@@ -20,6 +20,7 @@ fn end(outcome: Outcome) -> Fact {
         unpriced: 0,
         question: Some("which one?".into()),
         changed: None,
+        compared: crate::journal::Compared::default(),
     }
 }
 

@@ -9,11 +9,12 @@ use super::message::{Speaker, Voice};
 use super::output::Head;
 use super::{LineView, TerminalUser};
 use crate::event::Tag;
-use crate::journal::{CheckResult, Fact, Outcome, Receipt};
+use crate::journal::{Asked, CheckResult, Fact, Outcome, Receipt};
 use crate::signals::Signal;
 use crate::ui::callouts;
 use crate::ui::figures;
 use crate::ui::history::clock;
+use crate::ui::judged;
 use crate::ui::style::Ink;
 use crate::ui::text::harmless;
 use crate::ui::words::{self, Phrase};
@@ -49,7 +50,13 @@ impl<W: Write> LineView<W> {
                 self.output.rule(&title, &clock(at), Ink::Strong)
             }
             Fact::IterationEnd { receipt } => self.iteration_end(receipt),
-            Fact::Verification { passed, checks, .. } => self.verification(*passed, checks),
+            Fact::Judged { judgement } => {
+                let lines = judged::lines(judgement, &dot);
+                lines.iter().try_for_each(|(line, ink)| self.system(line, *ink))?;
+                self.last_checks.extend(lines);
+                Ok(())
+            }
+            Fact::Verification { asked, passed, checks, .. } => self.verification(*asked, *passed, checks),
             Fact::Decision { wait_ms: Some(wait), .. } => {
                 let Some(Phrase { text, ink, .. }) = words::fact(fact, at) else { return Ok(()) };
                 let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);
@@ -64,7 +71,9 @@ impl<W: Write> LineView<W> {
             // The checks have just said so.
             Fact::Decision { reason, .. } if !self.last_checks.is_empty() && words::is_rejection(reason) => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
-            Fact::RunEnd { outcome, reason, iterations, duration_ms, usage, cost, question, changed, .. } => {
+            Fact::RunEnd {
+                outcome, reason, iterations, duration_ms, usage, cost, question, changed, compared, ..
+            } => {
                 self.announce_end(*outcome, reason, *duration_ms)?;
                 let (name, ink) = words::outcome(*outcome);
                 self.output.line("", Ink::None)?;
@@ -82,7 +91,8 @@ impl<W: Write> LineView<W> {
                 if !changes.is_empty() {
                     self.output.line(&changes, Ink::None)?;
                 }
-                for (line, ink) in std::mem::take(&mut self.last_checks) {
+                let compared = words::compared(compared, &self.output.appearance.glyphs);
+                for (line, ink) in std::mem::take(&mut self.last_checks).into_iter().chain(compared) {
                     self.output.line(&line, ink)?;
                 }
                 if *outcome == Outcome::Complete && words::is_plan(&self.model.run.prompt) {
@@ -147,19 +157,24 @@ impl<W: Write> LineView<W> {
     }
 
     /// One line a check, and what a failed one said last.
-    fn verification(&mut self, passed: bool, checks: &[CheckResult]) -> io::Result<()> {
+    fn verification(&mut self, asked: Asked, passed: bool, checks: &[CheckResult]) -> io::Result<()> {
         let (quiet, dot) = (self.is_quiet(), self.output.appearance.glyphs.between());
         for check in checks.iter().filter(|check| !(quiet && check.passed)) {
             let (line, ink) = words::check(check, &dot);
             self.system(&line, ink)?;
-            if !check.passed && !check.tail.is_empty() {
+            if !check.passed && !check.tail.is_empty() && asked != Asked::Start {
                 let lines: Vec<&str> = check.tail.lines().collect();
                 let last = &lines[lines.len().saturating_sub(SHOWN_CHECK_LINES)..];
                 self.system(&last.join("\n"), Ink::Dim)?;
             }
         }
-        self.last_checks = checks.iter().map(|check| words::check(check, &dot)).collect();
-        let (line, ink) = words::verification(passed, checks);
-        self.system(&line, ink)
+        if asked != Asked::End {
+            self.last_checks.clear();
+        }
+        if asked != Asked::Start {
+            self.last_checks.extend(checks.iter().map(|check| words::check(check, &dot)));
+        }
+        let (line, ink) = words::verification(asked, passed, checks);
+        if quiet && (ink == Ink::Dim || asked == Asked::Iteration) { Ok(()) } else { self.system(&line, ink) }
     }
 }

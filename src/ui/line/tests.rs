@@ -318,6 +318,7 @@ fn the_title_tells_the_state_and_comes_back_and_the_bell_rings_at_the_end() {
             unpriced: 0,
             question: None,
             changed: None,
+            compared: crate::journal::Compared::default(),
         });
         shown.view.close().unwrap();
         let size = |number| std::num::NonZeroU16::new(number).unwrap();

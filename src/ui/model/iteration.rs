@@ -22,6 +22,8 @@ pub(crate) struct Iteration {
     pub usage: Option<Usage>,
     /// The agent's own display is shown instead of its events.
     pub own_display: bool,
+    /// A judge speaks, not the agent of the iteration.
+    pub judging: bool,
 }
 
 impl Iteration {
@@ -31,8 +33,10 @@ impl Iteration {
                 *self = Self { own_display: *display, ..Self::default() };
             }
             Body::Loop(Fact::IterationEnd { .. }) => self.calls.cut_off(),
-            Body::Agent { event, .. } => self.event(event, record),
-            Body::Loop(_) | Body::Unknown { .. } => {}
+            Body::Loop(Fact::JudgeStart { .. }) => self.judging = true,
+            Body::Loop(Fact::Judged { .. }) => self.judging = false,
+            Body::Agent { event, .. } if !self.judging => self.event(event, record),
+            Body::Agent { .. } | Body::Loop(_) | Body::Unknown { .. } => {}
         }
     }
 

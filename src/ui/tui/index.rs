@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::journal::summary::IterationSummary;
-use crate::journal::{Body, CheckResult, Fact, Receipt, Record, Summary};
+use crate::journal::{Asked, Body, CheckResult, Fact, Judgement, Receipt, Record, Summary};
 use crate::ui::model::Model;
 
 /// A page ends behind this many bytes, at the next place where nothing is torn apart.
@@ -259,9 +259,19 @@ impl Index {
     }
 
     /// How the user's commands judged an entry.
-    pub(crate) fn checks(&self, entry: usize) -> Option<(bool, Vec<CheckResult>)> {
+    pub(crate) fn checks(&self, entry: usize) -> Option<(Asked, bool, Vec<CheckResult>)> {
         match self.record(self.iteration(entry)?.checks_at?)?.body {
-            Body::Loop(Fact::Verification { passed, checks, .. }) => Some((passed, checks)),
+            Body::Loop(Fact::Verification { asked, passed, checks, .. }) => Some((asked, passed, checks)),
+            _ => None,
+        }
+    }
+}
+
+impl Index {
+    /// What the last judge of an entry said.
+    pub(crate) fn judgement(&self, entry: usize) -> Option<Judgement> {
+        match self.record(self.iteration(entry)?.judged_at?)?.body {
+            Body::Loop(Fact::Judged { judgement }) => Some(*judgement),
             _ => None,
         }
     }

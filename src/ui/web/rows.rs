@@ -145,8 +145,8 @@ fn of_fact(fact: &Fact, record: &Record, limits: Limits) -> Option<Value> {
             let parts = words::run_start(fact, " · ");
             say("RUN", Ink::Dim, &parts.join("\n"))
         }
-        Fact::Verification { passed, checks, .. } => {
-            let (verdict, ink) = words::verification(*passed, checks);
+        Fact::Verification { passed, checks, asked, .. } => {
+            let (verdict, ink) = words::verification(*asked, *passed, checks);
             let checks: Vec<Value> = checks.iter().map(check).collect();
             json!({ "k": "checks", "passed": passed, "ink": class(ink), "text": plain(&verdict), "checks": checks })
         }
