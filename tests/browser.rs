@@ -160,7 +160,7 @@ fn hostile_text_is_inert(program: &str) {
     let hostile = "<script>document.title='owned'</script><img src=http://127.0.0.1:9/x onerror=document.title='owned'>\
         <svg onload=document.title='owned'></svg> [x](javascript:document.title='owned') </script><!-- \u{202e}desrever";
     let script = Script::new()
-        .iteration(says(hostile).writes_file("<img src=x>.txt", &format!("{hostile}\n")))
+        .iteration(says(hostile).writes_file("<img src=x>.txt", format!("{hostile}\n")))
         .iteration(says(format!("{}\n\nAll done.\n<promise>COMPLETE</promise>", "x".repeat(5 << 20))));
     let ran = Test::new().repository().agent(script).prompt(hostile).run().complete();
     let server = Server::start(ran.test.tool(), &[]);
@@ -192,7 +192,7 @@ fn a_hundred_thousand_tools_stay_smooth(program: &str) {
     for number in 1..=100_000 {
         let (id, input) = (format!("c{number}"), json!({ "command": format!("echo {number}") }));
         history.event(1, Event::tool_start(&id, "Bash", input.as_object().cloned()));
-        history.event(1, Event::tool_output(&id, &format!("line {number}")));
+        history.event(1, Event::tool_output(&id, format!("line {number}")));
         history.event(1, Event::tool_end(&id, Status::Ok, Some(1)));
     }
     history.end(1, receipt(1)).over(Outcome::Complete, None);

@@ -277,7 +277,7 @@ fn the_qr_code_is_that_of_the_address() {
     let code = qrcode::QrCode::new(&server.address).unwrap();
     let (width, colors) = (code.width(), code.to_colors());
     let mut modules = Vec::new();
-    for _ in 0..(width + 5) / 2 {
+    for _ in 0..(width + 4).div_ceil(2) {
         let mut line = String::new();
         server.printed.read_line(&mut line).unwrap();
         let line = line.trim_end_matches('\n');
