@@ -12,6 +12,7 @@ mod support;
 use std::fs::File;
 use std::io::{BufRead as _, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use fake_agent::{Script, says};
@@ -241,8 +242,7 @@ fn an_answer_resumes_the_run_that_asked() {
 fn a_run_with_serve_prints_the_address_and_answers_there() {
     let test = Test::new().agent(says("working").sleeps(30_000)).args(&["--serve", "--qr", "-n", "2"]);
     let said = test.workspace().join("said");
-    let mut run =
-        test.ralph().stdout(File::create(&said).unwrap()).stderr(File::create(&said).unwrap()).spawn().unwrap();
+    let mut run = test.ralph().stdout(Stdio::null()).stderr(File::create(&said).unwrap()).spawn().unwrap();
     let start = Instant::now();
     let visit = |address: &str, path: &str| {
         let (host, token) = address.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
@@ -254,7 +254,7 @@ fn a_run_with_serve_prints_the_address_and_answers_there() {
         answer
     };
     let address = loop {
-        let text = std::fs::read_to_string(&said).unwrap();
+        let text = String::from_utf8_lossy(&std::fs::read(&said).unwrap()).into_owned();
         if let Some((_, rest)) = text.split_once("page: ").filter(|_| text.contains('█')) {
             break rest.lines().next().unwrap().to_owned();
         }
