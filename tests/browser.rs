@@ -5,17 +5,25 @@
 
 #[path = "browser/chromium.rs"]
 mod chromium;
+#[path = "tui/history.rs"]
+#[allow(dead_code)]
+mod history;
 #[path = "browser/server.rs"]
 #[allow(dead_code)]
 mod server;
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use chromium::{BROWSERS, Browser, installed};
 use fake_agent::{Script, says};
+use history::{History, ID, receipt};
 use libtest_mimic::{Arguments, Trial};
+use ralph::event::{Event, Status, Tag};
+use ralph::journal::{Outcome, Summary};
+use serde_json::json;
 use server::Server;
 use support::Test;
 
@@ -25,11 +33,14 @@ const AUDIT: &str = include_str!("browser/audit.js");
 
 type Check = fn(&str);
 
-const TESTS: [(&str, Check); 6] = [
+const TESTS: [(&str, Check); 9] = [
     ("an_exported_page_shows_the_run_from_disk", an_exported_page_shows_the_run_from_disk),
     ("a_live_page_follows_a_run_and_steers_it", a_live_page_follows_a_run_and_steers_it),
     ("hostile_text_is_inert", hostile_text_is_inert),
     ("a_hundred_thousand_tools_stay_smooth", a_hundred_thousand_tools_stay_smooth),
+    ("first_content_is_there_within_a_second", first_content_is_there_within_a_second),
+    ("an_answer_on_the_page_resumes_the_run", an_answer_on_the_page_resumes_the_run),
+    ("a_running_run_and_its_dialogs_are_readable_and_named", a_running_run_and_its_dialogs_are_readable_and_named),
     ("everything_is_readable_and_named_on_phones_and_desks", everything_is_readable_and_named_on_phones_and_desks),
     ("pictures_of_the_page", pictures_of_the_page),
 ];
@@ -67,6 +78,13 @@ fn exported(test: &Test) -> PathBuf {
     let page = test.workspace().join("run.html");
     assert!(test.tool().args(["export", "--html", "-f", "run.html"]).status().unwrap().success());
     page
+}
+
+/// ralph beside a journal that no run wrote.
+fn looks_at(history: &History) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
+    command.current_dir(history.workspace()).env("RALPH_STATE_DIR", history.directory.path().join("state"));
+    command
 }
 
 fn is_clean(browser: &Browser) {
@@ -142,7 +160,7 @@ fn hostile_text_is_inert(program: &str) {
     let hostile = "<script>document.title='owned'</script><img src=http://127.0.0.1:9/x onerror=document.title='owned'>\
         <svg onload=document.title='owned'></svg> [x](javascript:document.title='owned') </script><!-- \u{202e}desrever";
     let script = Script::new()
-        .iteration(says(hostile).writes_file("<img src=x>.txt", &format!("{hostile}\n")))
+        .iteration(says(hostile).writes_file("<img src=x>.txt", format!("{hostile}\n")))
         .iteration(says(format!("{}\n\nAll done.\n<promise>COMPLETE</promise>", "x".repeat(5 << 20))));
     let ran = Test::new().repository().agent(script).prompt(hostile).run().complete();
     let server = Server::start(ran.test.tool(), &[]);
@@ -169,14 +187,16 @@ fn hostile_text_is_inert(program: &str) {
 }
 
 fn a_hundred_thousand_tools_stay_smooth(program: &str) {
-    let flood = r#"cat >/dev/null; awk 'BEGIN { for (n = 1; n <= 100000; n++) { h = "@@RALPH@@ {\"type\":\"tool_";
-        i = "\"tool\":{\"id\":\"c" n "\"";
-        print h "start\"," i ",\"name\":\"Bash\",\"input\":{\"command\":\"echo " n "\"}}}";
-        print h "output\"," i "},\"text\":\"line " n "\"}"; print h "end\"," i ",\"status\":\"ok\"}}" }
-        print "All done."; print "<promise>COMPLETE</promise>" }'"#;
-    let ran = Test::new().file("flood.sh", flood).command("sh flood.sh").args(&["--transcript", "rtf1", "-q"]);
-    let ran = ran.run().complete();
-    let server = Server::start(ran.test.tool(), &[]);
+    let mut history = History::new();
+    history.start(1, None);
+    for number in 1..=100_000 {
+        let (id, input) = (format!("c{number}"), json!({ "command": format!("echo {number}") }));
+        history.event(1, Event::tool_start(&id, "Bash", input.as_object().cloned()));
+        history.event(1, Event::tool_output(&id, format!("line {number}")));
+        history.event(1, Event::tool_end(&id, Status::Ok, Some(1)));
+    }
+    history.end(1, receipt(1)).over(Outcome::Complete, None);
+    let server = Server::start(looks_at(&history), &[]);
     let mut browser = Browser::start(program);
     browser.open(&server.address);
     browser.click(".list a", "");
@@ -198,6 +218,118 @@ fn a_hundred_thousand_tools_stay_smooth(program: &str) {
     is_clean(&browser);
 }
 
+/// `RALPH_PAGE_JOURNAL_MB=1000 cargo test --release --test browser first_content -- --nocapture` measures a long run.
+fn first_content_is_there_within_a_second(program: &str) {
+    let wanted = std::env::var("RALPH_PAGE_JOURNAL_MB").ok();
+    let megabytes: u64 = wanted.as_ref().map_or(24, |text| text.parse().unwrap());
+    // A default run shares its machine with other tests.
+    let most = Duration::from_secs(if wanted.is_some() { 1 } else { 5 });
+    let mut history = History::new();
+    let output = "A line that a tool has printed, with a path/to/a/file.rs:120 in it.\n".repeat(60);
+    let (mut iteration, mut length) = (0, 0);
+    while length < megabytes * 1_000_000 {
+        iteration += 1;
+        history.start(iteration, None);
+        for call in 0..500 {
+            let id = format!("{iteration}-{call}");
+            history.event(iteration, Event::text(Tag::Ai, format!("Words about call {id} of this run.")));
+            history.event(iteration, Event::tool_start(&id, "Bash", None));
+            history.event(iteration, Event::tool_output(&id, &output));
+            history.event(iteration, Event::tool_end(&id, Status::Ok, Some(12)));
+        }
+        history.end(iteration, receipt(iteration)).flush();
+        length = std::fs::metadata(history.run().journal()).unwrap().len();
+    }
+    history.over(Outcome::Limit, None);
+    let mut browser = Browser::start(program);
+    for kept in [false, true] {
+        if kept {
+            let summary = Summary::of(&history.run()).unwrap();
+            std::fs::write(history.run().path.join("summary.json"), summary.to_json()).unwrap();
+        }
+        for place in ["", &format!("#/run/{ID}")] {
+            let server = Server::start(looks_at(&history), &[]);
+            let start = Instant::now();
+            browser.open(&format!("{}{place}", server.address));
+            browser.wait(&format!(
+                "document.querySelector('{}')",
+                if place.is_empty() { ".list a" } else { ".iter .block" }
+            ));
+            let took = start.elapsed();
+            let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+            println!(
+                "{megabytes} MB, {} summary, {}: {took:?} (load {})",
+                if kept { "with its" } else { "without a" },
+                if place.is_empty() { "all runs" } else { "the run" },
+                load.split(' ').next().unwrap_or_default(),
+            );
+            assert!(took < most, "{took:?}");
+            // A page that is open complains when its server is gone.
+            browser.open("about:blank");
+        }
+    }
+    is_clean(&browser);
+}
+
+fn an_answer_on_the_page_resumes_the_run(program: &str) {
+    let done = says("Blue it is.\n<promise>COMPLETE</promise>");
+    let script = Script::new().iteration(says("Red or blue?\n<promise>BLOCKED</promise>")).iteration(done);
+    let ran = Test::new().agent(script).prompt("Paint the door").run().exits(3);
+    let server = Server::start(ran.test.tool(), &[]);
+    let mut browser = Browser::start(program);
+    browser.open(&server.address);
+    browser.click(".list a", "needs a human");
+    browser.wait_for_text("The agent asks: Red or blue?");
+    browser.click(".steer .btn", "Answer");
+    browser.eval("document.querySelector('dialog textarea').value = 'blue, please'");
+    browser.click("dialog .btn", "Answer and resume");
+    browser.wait("document.querySelector('.pill').innerText === 'complete'");
+    browser.wait_for_text("Blue it is.");
+    assert!(ran.heard(1).contains("a person answers your question: blue, please"), "{}", ran.heard(1));
+    is_clean(&browser);
+}
+
+fn a_running_run_and_its_dialogs_are_readable_and_named(program: &str) {
+    let running = scripted("120").start();
+    running.until("the second iteration", |running| running.journal().contains("cargo test --workspace"));
+    let server = Server::start(running.test.tool(), &[]);
+    let mut browser = Browser::start(program);
+    browser.open(&server.address);
+    for (width, height) in [(360, 800), (1280, 900)] {
+        browser.size(width, height);
+        for scheme in ["light", "dark"] {
+            browser.scheme(scheme);
+            browser.eval("location.hash = '#/'");
+            browser.wait("document.querySelector('.card-run')");
+            audit(&mut browser, &format!("{width} {scheme} home"));
+            browser.click(".card-run", "");
+            browser.wait("document.querySelectorAll('.steer .btn').length === 4 && document.querySelector('.tool')");
+            browser.wait("document.querySelector('.head').innerText.includes('branch')");
+            audit(&mut browser, &format!("{width} {scheme} run"));
+            for name in ["Pause", "Hint", "Limit", "Stop"] {
+                browser.click(".steer .btn", name);
+                browser.wait("document.querySelector('dialog').open");
+                audit(&mut browser, &format!("{width} {scheme} {name}"));
+                browser.click("dialog .btn", "Cancel");
+                browser.wait("!document.querySelector('dialog').open");
+            }
+            browser.eval("document.dispatchEvent(new KeyboardEvent('keydown', { key: '?' }))");
+            browser.wait("document.querySelector('dialog').open");
+            audit(&mut browser, &format!("{width} {scheme} keys"));
+            browser.click("dialog .btn", "Close");
+        }
+    }
+    is_clean(&browser);
+    running.tells(&["stop", "--now"]);
+    running.wait();
+}
+
+fn audit(browser: &mut Browser, place: &str) {
+    std::thread::sleep(Duration::from_millis(150));
+    let faults = browser.eval(AUDIT);
+    assert_eq!(faults.as_array().map(Vec::len), Some(0), "{place}: {faults:#}");
+}
+
 fn everything_is_readable_and_named_on_phones_and_desks(program: &str) {
     let ran = scripted("").run().complete();
     let server = Server::start(ran.test.tool(), &[]);
@@ -214,43 +346,76 @@ fn everything_is_readable_and_named_on_phones_and_desks(program: &str) {
             {
                 browser.eval(&format!("location.hash = '{place}'"));
                 browser.wait("document.querySelector('.list a, .iter .body, .file')");
-                std::thread::sleep(std::time::Duration::from_millis(300));
-                let faults = browser.eval(AUDIT);
-                assert_eq!(faults.as_array().map(Vec::len), Some(0), "{width} {scheme} {place}: {faults:#}");
+                std::thread::sleep(Duration::from_millis(150));
+                audit(&mut browser, &format!("{width} {scheme} {place}"));
             }
         }
     }
     is_clean(&browser);
 }
 
-/// `UPDATE_GENERATED=1` keeps them for the documents.
+/// `UPDATE_GENERATED=1` keeps those for the documents; `RALPH_PAGE_PICTURES` names a directory for all of them.
 fn pictures_of_the_page(program: &str) {
-    let keep = std::env::var_os("UPDATE_GENERATED").is_some();
     let temporary = tempfile::tempdir().unwrap();
+    let all = std::env::var_os("RALPH_PAGE_PICTURES").map_or_else(|| temporary.path().to_owned(), PathBuf::from);
+    let keep = std::env::var_os("UPDATE_GENERATED").is_some();
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
-    let place = if keep { images.as_path() } else { temporary.path() };
-    let running = scripted("60").start();
+    let test = scripted("60");
+    // Two runs that are over, and one that is not.
+    for (goal, most, ending) in
+        [("Read files with a byte order mark", "1", 5), ("Write fields with line breaks", "8", 0)]
+    {
+        let args =
+            ["run", goal, "--agent-cmd", "sh agent.sh", "--transcript", "rtf1", "--verify", "test -e done", "-n", most];
+        let ran = test.tool().args(args).env_remove("SLOW").output().unwrap();
+        assert_eq!(ran.status.code(), Some(ending), "{}", String::from_utf8_lossy(&ran.stderr));
+        support::git(&test.workspace(), &["checkout", "-q", "."]);
+        support::git(&test.workspace(), &["clean", "-fdq"]);
+    }
+    let running = test.start();
     running.until("the second iteration", |running| running.journal().contains("cargo test --workspace"));
-    let server = Server::start(running.test.tool(), &[]);
+    let mut tool = running.test.tool();
+    tool.env("HOME", running.workspace().parent().unwrap());
+    let server = Server::start(tool, &[]);
     let mut browser = Browser::start(program);
     browser.open(&server.address);
     browser.wait("document.querySelector('.card-run')");
+    let run = "location.hash = document.querySelector('.card-run').hash";
     for (width, height, device) in [(1280, 900, "desk"), (360, 800, "phone")] {
         browser.size(width, height);
         for scheme in ["light", "dark"] {
             browser.scheme(scheme);
-            for (name, prepare) in
-                [("home", "location.hash = '#/'"), ("run", "location.hash = document.querySelector('.card-run').hash")]
-            {
+            for (name, prepare, shown) in [
+                ("home", "0", ".card-run"),
+                ("run", run, ".iter .tool"),
+                ("dialog", run, ".iter .tool"),
+                (
+                    "rejected",
+                    "location.hash = [...document.querySelectorAll('.list a')].find((it) => it.innerText.includes('rejected')).hash",
+                    ".iter .card",
+                ),
+            ] {
+                browser.eval("location.hash = '#/'");
+                browser
+                    .wait("document.querySelector('.card-run') && document.querySelectorAll('.list a').length === 2");
                 browser.eval(prepare);
-                let shown = if name == "home" { ".card-run" } else { ".iter .tool" };
                 browser.wait(&format!("document.querySelector('{shown}')"));
                 browser.eval("view.toggle && view.nodes.size > 1 && !view.open.has(0) && view.toggle(0)");
-                std::thread::sleep(std::time::Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(400));
+                if name == "dialog" {
+                    browser.click(".steer .btn", "Hint");
+                }
                 browser.eval("scrollTo(0, 0)");
-                std::thread::sleep(std::time::Duration::from_millis(200));
+                std::thread::sleep(Duration::from_millis(200));
+                assert!(
+                    !browser.eval("document.body.innerText").as_str().unwrap().contains("/tmp"),
+                    "a path of this machine"
+                );
+                let is_kept = keep && ["home", "run"].contains(&name);
+                let place = if is_kept { &images } else { &all };
                 let length = browser.screenshot(&place.join(format!("page-{name}-{device}-{scheme}.png")));
                 assert!(length > 10_000, "{length}");
+                browser.eval("document.querySelector('dialog').open && document.querySelector('dialog .btn').click()");
             }
         }
     }

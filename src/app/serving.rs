@@ -122,11 +122,25 @@ fn own_address() -> IpAddr {
     find().map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip())
 }
 
+/// A run as far as its journal was read; `None` before that.
+type Kept = Arc<Mutex<Option<Summary>>>;
+
 /// All runs of this user.
 #[derive(Default)]
 pub(crate) struct AllRuns {
-    /// Runs that someone looks at, as far as their journals were read.
-    kept: Mutex<HashMap<PathBuf, Summary>>,
+    /// Runs that someone looks at. Each has a lock of its own: whoever asks while a long journal is read for the first time
+    /// waits for that, and nobody reads it twice.
+    kept: Mutex<HashMap<PathBuf, Kept>>,
+}
+
+impl AllRuns {
+    fn kept(&self, journal: PathBuf) -> Kept {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= MOST_KEPT && !kept.contains_key(&journal) {
+            kept.clear();
+        }
+        Arc::clone(kept.entry(journal).or_default())
+    }
 }
 
 impl Runs for AllRuns {
@@ -153,18 +167,16 @@ impl Runs for AllRuns {
 
     fn details(&self, place: &Place) -> Option<RunDetails> {
         let journal = place.directory.journal();
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&journal);
-        let mut summary = match kept {
+        let kept = self.kept(journal.clone());
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // A torn end may have been cut off when the run was resumed.
+        let length = std::fs::metadata(&journal).ok()?.len();
+        let mut summary = match kept.take().filter(|summary| summary.covers <= length) {
             Some(mut summary) => summary.read_on(&journal).ok().map(|()| summary)?,
             None => Summary::of(&place.directory).ok()?,
         };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MOST_KEPT {
-            kept.clear();
-        }
-        if place.alive {
-            kept.insert(journal, summary.clone());
-        }
+        *kept = Some(summary.clone());
+        drop(kept);
         summary.run.clone_from(&place.directory.id);
         let words = place.directory.goal();
         Some(RunDetails { state: RunState::of(&summary, place.alive), words, summary, place: place.directory.place() })

@@ -389,7 +389,9 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             // Only a claim: whether it counts is said by the checks and the report.
             Signal::Complete { marker } => ("SIGNAL", Ink::None, format!("said `{marker}`")),
             Signal::Question { text } => ("ASKS", Ink::Warn, text.clone()),
-            other => ("SIGNAL", Ink::Warn, serde_json::to_string(other).unwrap_or_default()),
+            Signal::Blocked { reason } => ("SIGNAL", Ink::Warn, format!("blocked: {reason}")),
+            Signal::Failed { marker, reason } => ("SIGNAL", Ink::Warn, format!("said `{marker}`: {reason}")),
+            Signal::Replan { marker } => ("SIGNAL", Ink::Warn, format!("said `{marker}`")),
         },
         Fact::Decision { reason, wait_ms: Some(wait), .. } => {
             let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);

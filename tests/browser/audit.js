@@ -24,8 +24,20 @@
     if (contrast < 4.5 && !node.matches(".sep, .arrow")) faults.push(`contrast ${contrast.toFixed(2)}: ${node.className} ${walk.currentNode.data.trim().slice(0, 40)}`);
   }
   for (const node of document.querySelectorAll("button, a[href], input, textarea, summary, [role=img]")) {
-    const name = node.getAttribute("aria-label") || node.textContent.trim() || node.getAttribute("title");
+    const name = node.getAttribute("aria-label") || node.labels?.[0]?.textContent.trim() || node.textContent.trim() || node.getAttribute("title");
     if (!name) faults.push(`no name: ${node.outerHTML.slice(0, 80)}`);
+  }
+  for (const node of document.querySelectorAll("[placeholder]")) {
+    if (!node.checkVisibility()) continue;
+    const [one, other] = [light(rgb(getComputedStyle(node, "::placeholder").color)), light(behind(node))].sort((a, b) => b - a);
+    if ((one + 0.05) / (other + 0.05) < 4.5) faults.push(`contrast of a placeholder: ${node.placeholder}`);
+  }
+  for (const node of document.querySelectorAll("nav, aside, section, [role=group]")) if (!node.getAttribute("aria-label")) faults.push(`no name: ${node.localName}`);
+  for (const dialog of document.querySelectorAll("dialog[open]")) {
+    if (!document.getElementById(dialog.getAttribute("aria-labelledby"))?.textContent) faults.push("a dialog without a title");
+    if (!dialog.contains(document.activeElement)) faults.push("the focus is not in the dialog");
+    const box = dialog.getBoundingClientRect();
+    if (box.left < 0 || box.right > innerWidth || box.top < 0 || box.bottom > innerHeight) faults.push("a dialog beyond the screen");
   }
   for (const landmark of ["header", "main"]) if (document.querySelectorAll(landmark).length !== 1) faults.push(`not one ${landmark}`);
   if (document.querySelectorAll("h1").length !== 1) faults.push("not one h1");

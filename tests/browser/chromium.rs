@@ -1,4 +1,4 @@
-//! A real browser, driven over the DevTools protocol through two named pipes: no port, no library.
+//! A real browser, driven over its debugging protocol through two named pipes: no port, no library.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -71,17 +71,17 @@ impl Browser {
         });
         let mut browser =
             Self { child, _profile: profile, commands, messages, last: 0, session: None, complaints: Vec::new() };
-        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
         let target = json!({ "targetId": target["targetId"], "flatten": true });
-        let attached = browser.call("Target.attachToTarget", target);
+        let attached = browser.call("Target.attachToTarget", &target);
         browser.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
+            browser.call(&format!("{domain}.enable"), &json!({}));
         }
         browser
     }
 
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
+    pub fn call(&mut self, method: &str, params: &Value) -> Value {
         self.last += 1;
         let mut message = json!({ "id": self.last, "method": method, "params": params });
         if let Some(session) = &self.session {
@@ -112,23 +112,23 @@ impl Browser {
 
     pub fn size(&mut self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
-        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
     pub fn scheme(&mut self, name: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": name }]);
-        self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+        self.call("Emulation.setEmulatedMedia", &json!({ "features": features }));
     }
 
     pub fn open(&mut self, url: &str) {
-        self.call("Page.navigate", json!({ "url": url }));
+        self.call("Page.navigate", &json!({ "url": url }));
         self.wait("document.readyState === 'complete'");
     }
 
     /// The value of an expression in the page.
     pub fn eval(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let answer = self.call("Runtime.evaluate", asked);
+        let answer = self.call("Runtime.evaluate", &asked);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
@@ -161,7 +161,7 @@ impl Browser {
 
     pub fn screenshot(&mut self, path: &Path) -> usize {
         use std::process::Stdio;
-        let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let answer = self.call("Page.captureScreenshot", &json!({ "format": "png" }));
         let encoded = answer["data"].as_str().unwrap();
         let mut decode =
             Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(File::create(path).unwrap()).spawn().unwrap();

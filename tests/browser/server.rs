@@ -2,11 +2,13 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 pub struct Server {
     child: Child,
+    /// What it prints after the address.
+    pub printed: BufReader<ChildStdout>,
     /// The whole address, with its token.
     pub address: String,
     /// `127.0.0.1:PORT`.
@@ -22,14 +24,23 @@ impl Server {
             .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut printed = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        printed.read_line(&mut line).unwrap();
         let address = line.trim().to_owned();
         let (host, token) = address.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
-        Self { host: host.to_owned(), token: token.to_owned(), child, address }
+        Self { host: host.to_owned(), token: token.to_owned(), child, printed, address }
+    }
+
+    /// Stops it, and gives what it wrote to standard error.
+    pub fn complaints(mut self) -> String {
+        let _ = self.child.kill();
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
     }
 
     /// Sends bytes and gives everything that comes back.

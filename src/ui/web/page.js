@@ -67,6 +67,7 @@ const note = (text) => {
   note.timer = setTimeout(() => $("note").classList.remove("on"), 5000);
 };
 const pill = (run) => el("span", { class: `pill ${run.ink}${run.state === "running" || run.running ? " busy" : ""}` }, el("span", { class: "dot" }), el("span", { text: run.word, class: "word" }));
+const rejected = (run) => run.rejected && el("span", { class: "pill warn", text: "claim rejected", title: "The last claim that everything is done was rejected" });
 const remaining = (run) => run.until ? `until ${clock(run.until)}` : null;
 
 // A question before something happens. Gives the words, or null.
@@ -110,18 +111,18 @@ class Home {
   }
   card(run) {
     const facts = [run.project, run.agent, `iteration ${run.iteration}${run.of ? ` of ${run.of}` : ""}`, run.cost];
-    return el("a", { class: "card-run", href: `#/run/${run.id}` }, el("div", { class: "bar0 facts" }, pill(run), remaining(run) && el("span", { text: remaining(run) }), el("span", { class: "grow" }), el("span", { "data-started": run.started - 0, "data-base": run.ms - (Date.now() - run.started), text: duration(run.ms) })),
-      el("h3", { class: "one", text: run.goal || run.id }), el("div", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", { text: fact }))), run.line && el("div", { class: "last one", text: run.line }));
+    return el("a", { class: "card-run", href: `#/run/${run.id}` }, el("div", { class: "facts states" }, pill(run), rejected(run), remaining(run) && el("span", { text: remaining(run) }), el("span", { class: "grow" }), el("span", { "data-started": run.started - 0, "data-base": run.ms - (Date.now() - run.started), text: duration(run.ms) })),
+      el("h3", { class: "few", text: run.goal || run.id }), el("div", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", { text: fact }))), run.line && el("div", { class: "last one", text: run.line }));
   }
   line(run) {
-    return el("a", { href: `#/run/${run.id}` }, el("span", null, pill(run)), el("span", { class: "goal one", text: run.goal || run.id }),
+    return el("a", { href: `#/run/${run.id}` }, el("span", null, pill(run.rejected ? { ...run, word: `${run.word}, rejected` } : run)), el("span", { class: "goal one", text: run.goal || run.id }),
       el("span", { class: "dim one hide", text: run.project }), el("span", { class: "n hide", text: clock(run.started) }), el("span", { class: "n", text: duration(run.ms) }), el("span", { class: "n hide", text: run.cost || "–" }));
   }
 }
 
 class Run {
   constructor(id) {
-    Object.assign(this, { id, open: new Map(), nodes: new Map(), tab: "log" });
+    Object.assign(this, { id, open: new Map(), nodes: new Map(), folds: new Map(), tab: "log" });
     this.el = el("div", { class: "wide" });
     $("main").replaceChildren(this.el);
   }
@@ -134,13 +135,13 @@ class Run {
   }
   listen() { this.events = server.live(`api/runs/${this.id}/live?known=${this.run.iterations.length}`, (news) => this.hear(news)); }
   pause() { this.events?.close(); }
-  close() { this.pause(); this.open.forEach((one) => one.close()); }
+  close() { this.pause(); this.past?.disconnect(); document.body.classList.remove("past"); this.open.forEach((one) => one.close()); }
 
   frame() {
     const { run } = this;
-    this.field = el("input", { class: "search", type: "search", placeholder: "Search  /", "aria-label": "Search this run", onkeydown: (event) => { if (event.key === "Enter") this.search(this.field.value); if (event.key === "Escape") { this.field.value = ""; this.results.replaceChildren(); this.field.blur(); } } });
+    this.field = el("input", { class: "search", type: "search", placeholder: "Search", title: "Search this run (/)", "aria-label": "Search this run", onkeydown: (event) => { if (event.key === "Enter") this.search(this.field.value); if (event.key === "Escape") { this.field.value = ""; this.results.replaceChildren(); this.field.blur(); } } });
     this.orders = el("div", { class: "steer", role: "group", "aria-label": "Steer the run" });
-    this.top = el("span");
+    this.top = el("span", { class: "state" });
     $("top").replaceChildren(el("div", { class: "wide bar" }, source.file ? el("span", { class: "brand", text: "ralph" }) : el("a", { class: "brand", href: "#/", text: "ralph" }), el("span", { class: "sep", text: "/" }), this.top, el("span", { class: "goal one grow", text: run.goal }), this.field, this.orders));
     this.head = el("div", { class: "head" });
     this.tabs = el("nav", { class: "tabs", "aria-label": "Views" });
@@ -148,6 +149,9 @@ class Run {
     this.list = el("div", { class: "grow" });
     this.aside = el("aside", { "aria-label": "Overview" });
     this.el.replaceChildren(this.head, this.tabs, el("div", { class: "cols" }, el("div", null, this.results, this.list), this.aside));
+    // The bar repeats the goal when the heading is out of sight.
+    this.past = new IntersectionObserver(([entry]) => document.body.classList.toggle("past", !entry.isIntersecting), { rootMargin: "-70px 0px 0px" });
+    this.past.observe(this.head);
     this.plan = run.plan;
     this.draw();
     run.iterations.forEach((one) => this.iteration(one));
@@ -163,26 +167,34 @@ class Run {
     const left = run.alive && run.max_ms ? ` of ${duration(run.max_ms)}` : "";
     const cost = run.cost && (run.max_cost ? `${run.cost} of ${money(run.max_cost)}` : run.cost);
     const why = !run.alive && run.reason, asks = run.asks && run.question;
-    this.head.replaceChildren(el("div", { class: "facts" }, el("span", { text: run.project, title: run.workspace }), run.branch && el("span", { class: "mono", text: run.branch }), el("span", { class: "mono", text: run.id })),
+    this.head.replaceChildren(el("div", { class: "facts" }, el("span", { text: run.project, title: run.workspace }), rejected(run)),
       el("h1", { text: run.goal || run.id }),
-      el("div", { class: "facts" }, fact("agent", [run.agent, run.model].filter(Boolean).join(" · ")), fact("iteration", `${run.iteration}${run.of ? ` of ${run.of}` : ""}`), el("span", null, run.alive ? "running for " : "took ", time, left), fact("cost", cost), fact("tokens", run.tokens != null ? about(run.tokens) : null), fact("started", run.started && `${date(run.started)} ${clock(run.started)}`), run.until && fact("waiting until", clock(run.until))),
-      (asks || why) ? el("div", { class: `why ${run.ink}` }, asks ? el("div", null, el("b", { text: "The agent asks: " }), asks) : why, run.next && !this.steer && el("div", { class: "dim", text: run.next })) : "");
+      el("div", { class: "facts" }, fact("agent", [run.agent, run.model].filter(Boolean).join(" · ")), fact("branch", run.branch), fact("iteration", `${run.iteration}${run.of ? ` of ${run.of}` : ""}`), el("span", null, run.alive ? "running for " : "took ", time, left), fact("cost", cost), fact("tokens", run.tokens != null ? about(run.tokens) : null), fact("started", run.started && (day(run.started) === "Today" ? clock(run.started) : `${date(run.started)} ${clock(run.started)}`)), run.until && fact("waiting until", clock(run.until))),
+      (asks || why) ? el("div", { class: `why ${run.ink}` }, asks ? el("div", null, el("b", { text: "The agent asks: " }), asks) : el("div", null, ticks(why)), run.next && !this.steer && el("div", { class: "dim", text: run.next })) : "");
     this.tabs.replaceChildren(...[["log", "Transcript", ""], ["files", "Changes", "/files"]].map(([key, name, path]) => el("a", { href: `#/run/${this.id}${path}`, "aria-current": this.tab === key ? "page" : null, text: name })));
     this.buttons();
     this.side();
+  }
+
+  // A part of the sidebar. On a phone it is folded until someone opens it.
+  part(name, title, content) {
+    const summary = el("summary", { onclick: () => this.folds.set(name, !fold.open) }, el("h2", null, title));
+    const fold = el("details", { open: this.folds.get(name) ?? innerWidth > 640 }, summary, content);
+    return el("section", { "aria-label": name }, fold);
   }
 
   side() {
     const { run } = this, parts = [];
     if (this.plan?.length) {
       const signs = { done: ["✓", "good"], doing: ["●", "live"], cancelled: ["–", "dim"], open: ["○", "dim"] };
-      parts.push(el("section", { "aria-label": "Plan" }, el("h2", { text: `Plan · ${this.plan.filter((item) => item.status === "done").length} of ${this.plan.length}` }), el("ul", null, this.plan.map((item) => el("li", { class: item.status }, el("span", { class: `sign ${signs[item.status][1]}`, text: signs[item.status][0] }), el("span", { text: item.text }))))));
+      parts.push(this.part("Plan", `Plan · ${this.plan.filter((item) => item.status === "done").length} of ${this.plan.length}`, el("ul", null, this.plan.map((item) => el("li", { class: item.status }, el("span", { class: `sign ${signs[item.status][1]}`, text: signs[item.status][0] }), el("span", { text: item.text }))))));
     }
     const checked = run.iterations.findLast((one) => one.checks.length);
-    if (checked) parts.push(el("section", { "aria-label": "Checks" }, el("h2", { text: `Checks · iteration ${checked.n}` }), el("ul", null, checked.checks.map((check) => el("li", null, el("span", { class: `sign ${check.passed ? "good" : "bad"}`, text: check.passed ? "✓" : "✗" }), el("a", { class: "mono", href: `#/run/${this.id}/i/${checked.index}`, text: check.name }))))));
+    const failed = checked?.checks.filter((check) => !check.passed).length;
+    if (checked) parts.push(this.part("Checks", ["Checks · ", failed ? el("span", { class: "bad", text: `${failed} failed` }) : el("span", { class: "good", text: "passed" }), ` · iteration ${checked.n}`], el("ul", null, checked.checks.map((check) => el("li", null, el("span", { class: `sign ${check.passed ? "good" : "bad"}`, text: check.passed ? "✓" : "✗" }), el("a", { class: "mono", href: `#/run/${this.id}/i/${checked.index}`, text: check.name }))))));
     const chart = this.chart();
     if (chart) parts.push(chart);
-    parts.push(el("section", { "aria-label": "About" }, el("h2", { text: "About" }), el("div", { class: "dim" }, el("div", { class: "mono", text: run.workspace }), el("div", { text: `prompt: ${run.prompt}` }), run.resumed ? el("div", { text: `resumed ${plural(run.resumed, "time")}` }) : "", el("div", { text: `ralph ${run.ralph}` }))));
+    parts.push(this.part("About", "About", el("div", { class: "dim" }, el("div", { class: "mono", text: run.workspace }), el("div", { class: "mono", text: run.id }), el("div", { text: `prompt: ${run.prompt}` }), run.resumed ? el("div", { text: `resumed ${plural(run.resumed, "time")}` }) : "", el("div", { text: `ralph ${run.ralph}` }))));
     this.aside.replaceChildren(...parts);
   }
 
@@ -201,7 +213,7 @@ class Run {
       svg("polygon", { class: "area", points: `${x0},${y0} ${points} ${x(sums.length - 1)},${y0}` }), svg("polyline", { class: "line", points }),
       svg("text", { x: x0 - 4, y: y0, "text-anchor": "end" }, "0"), svg("text", { x: x0 - 4, y: y(sum) + 3, "text-anchor": "end" }, name(sum)), svg("text", { x: x0, y: h - 6 }, "1"), svg("text", { x: w - 4, y: h - 6, "text-anchor": "end" }, String(sums.length)));
     if (limit) chart.append(svg("line", { class: "limit", x1: x0, y1: y(limit), x2: w, y2: y(limit) }), svg("text", { x: w - 4, y: y(limit) - 4, "text-anchor": "end" }, `limit ${money(limit)}`));
-    return el("section", { "aria-label": "Usage" }, el("h2", { text: paid ? "Cost by iteration" : "Tokens by iteration" }), chart);
+    return this.part("Usage", `${paid ? "Cost" : "Tokens"} by iteration · ${name(sum)}`, chart);
   }
 
   // Where the rows of an iteration end: before the next one.
@@ -270,7 +282,7 @@ class Run {
     Object.assign(this.run, head);
     if (head.plan) this.plan = head.plan;
     this.draw();
-    const following = innerHeight + scrollY >= document.body.scrollHeight - 120;
+    const following = this.sticky || innerHeight + scrollY >= document.body.scrollHeight - 120;
     iterations.forEach((one) => this.iteration(one));
     if (this.tab !== "log") return;
     for (const [index, transcript] of this.open) {
@@ -281,6 +293,7 @@ class Run {
     // A new iteration opens by itself for whoever follows.
     if (last && this.nodes.size > before && (following || this.nodes.size === 1)) {
       this.open.forEach((transcript, index) => { if (index === last.index - 1) this.toggle(index); });
+      this.sticky = false;
       this.toggle(last.index, null, true).then(() => scrollTo(0, document.body.scrollHeight));
     }
     if (!following && last?.running && !this.jump) {
@@ -359,6 +372,8 @@ class Run {
     const wish = { order };
     if (["hint", "answer", "limit"].includes(order)) wish.words = answer.words;
     if (order === "stop") wish.now = answer.checked;
+    // Whoever answers wants to see what comes of it.
+    if (order === "answer") this.sticky = true;
     try { note(await source.order(this.id, wish)); } catch (error) { note(error.message); }
   }
 }

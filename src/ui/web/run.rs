@@ -20,13 +20,17 @@ fn millisecond(at: Option<Timestamp>) -> Option<i64> {
 
 /// What a list of runs shows of one, and what every header begins with.
 pub(super) fn short(run: &RunDetails, workspace: &Path, newest: &Newest) -> Value {
-    let RunDetails { summary, state, words: goal, place } = run;
+    let RunDetails { summary, state, words: goal, .. } = run;
     let (word, ink) = words::state_in_full(run);
     let until = match state {
         RunState::Waiting { until } => Some(until.as_millisecond()),
         _ => None,
     };
-    let word = if *state == RunState::Pausing { "pausing after this iteration".to_owned() } else { word };
+    let word = match state {
+        RunState::Pausing => "pausing after this iteration".to_owned(),
+        // The page shows a rejected claim beside the state.
+        _ => word.strip_suffix(", rejected").map_or(word.clone(), str::to_owned),
+    };
     let line = if state.is_alive() { newest.short() } else { String::new() };
     json!({
         "id": summary.run,
@@ -38,8 +42,8 @@ pub(super) fn short(run: &RunDetails, workspace: &Path, newest: &Newest) -> Valu
         "until": until,
         "goal": plain(goal),
         "project": plain(&workspace.file_name().unwrap_or(workspace.as_os_str()).to_string_lossy()),
-        "workspace": plain(&workspace.to_string_lossy()),
-        "branch": place.as_ref().map(|place| plain(&place.branch)),
+        "workspace": plain(&beside_home(workspace, std::env::var_os("HOME").as_deref().map(Path::new))),
+        "branch": branch(run).map(plain),
         "agent": plain(summary.newest_agent()),
         "iteration": summary.count(),
         "of": summary.max_iterations,
@@ -52,6 +56,19 @@ pub(super) fn short(run: &RunDetails, workspace: &Path, newest: &Newest) -> Valu
     })
 }
 
+/// A path as people write it: `~` for their home directory.
+fn beside_home(path: &Path, home: Option<&Path>) -> String {
+    let inside = home.filter(|home| home.components().count() > 1).and_then(|home| path.strip_prefix(home).ok());
+    inside.map_or_else(|| path.to_string_lossy().into_owned(), |rest| Path::new("~").join(rest).display().to_string())
+}
+
+/// The branch of the run's own, or the one on which it was when its last iteration ended.
+fn branch(run: &RunDetails) -> Option<&str> {
+    let mut receipts = run.summary.iterations.iter().rev().filter_map(|tried| tried.receipt.as_deref());
+    let own = run.place.as_ref().map(|place| place.branch.as_str());
+    own.or_else(|| receipts.find_map(|receipt| receipt.branch.as_deref()))
+}
+
 /// The header of a run: everything but its iterations.
 pub(super) fn header(run: &RunDetails, workspace: &Path, newest: &Newest) -> Value {
     let summary = &run.summary;
@@ -60,7 +77,6 @@ pub(super) fn header(run: &RunDetails, workspace: &Path, newest: &Newest) -> Val
     let receipt = || summary.iterations.iter().rev().filter_map(|tried| tried.receipt.as_deref());
     let waits_for_answer = end.is_some_and(|end| end.outcome == Outcome::Human && end.question.is_some());
     let more = json!({
-        "branch": receipt().find_map(|receipt| receipt.branch.as_deref()).map(plain),
         "model": receipt().find_map(|receipt| receipt.usage.model.as_deref()).map(plain),
         "max_ms": summary.max_seconds.map(|seconds| seconds.saturating_mul(1000)),
         "max_cost": summary.max_cost_usd,
@@ -117,4 +133,17 @@ fn iteration(tried: &IterationSummary, index: usize, alive: bool) -> Value {
         "failed": receipt.map(|receipt| receipt.tools_failed),
         "checks": checks,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_directory_is_a_tilde() {
+        let home = Some(Path::new("/home/me"));
+        assert_eq!(beside_home(Path::new("/home/me/code/csv"), home), "~/code/csv");
+        assert_eq!(beside_home(Path::new("/home/meadow"), home), "/home/meadow");
+        assert_eq!(beside_home(Path::new("/srv/csv"), Some(Path::new("/"))), "/srv/csv");
+    }
 }

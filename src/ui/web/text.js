@@ -40,6 +40,9 @@ const day = (ms) => {
   return date(ms);
 };
 
+// ralph's own messages: only backticks mean something.
+const ticks = (text) => { const parts = text.split("`"); return parts.length % 2 ? parts.map((part, at) => at % 2 ? el("code", { text: part }) : part) : [text]; };
+
 // Markdown: the part of it that agents use. Nothing in it can become an element that is not made here.
 const INLINE = /(`+)([\s\S]*?[^`])\1(?!`)|\*\*([^*\n]+)\*\*|__([^_\n]+)__|\*([^*\s][^*\n]*)\*|~~([^~\n]+)~~|\[([^\]\n]{1,300})\]\(([^)\s]{1,2000})\)|(https?:\/\/[^\s<>"')\]]+)/g;
 const inline = (text, depth = 0) => {

@@ -214,7 +214,7 @@ class Transcript {
 
   say(row) {
     return el("div", { class: `say ${row.ink}` }, el("span", { class: "sign", text: row.tag === "YOU" ? "›" : "·" }),
-      el("span", { class: "text", text: row.tag === "YOU" ? `you: ${row.text}` : row.text }), row.more && el("span", { class: "dim", text: row.more }));
+      el("span", { class: "text" }, row.tag === "YOU" ? `you: ${row.text}` : ticks(row.text)), row.more && el("span", { class: "dim", text: row.more }));
   }
 
   checks(row) {
@@ -222,7 +222,7 @@ class Transcript {
       const head = [el("span", { class: `sign ${check.passed ? "good" : "bad"}`, text: check.passed ? "✓" : "✗" }), el("span", { class: "mono grow", text: check.command || check.name }), el("span", { class: "dim", text: `${check.ended} · ${duration(check.ms)}` })];
       return check.tail ? el("details", { open: !check.passed }, el("summary", { class: "row" }, head), el("pre", { text: check.tail })) : el("div", { class: "row" }, head);
     });
-    return el("div", { class: `card ${row.ink}` }, el("div", { class: row.ink, text: row.text }), list);
+    return el("div", { class: `card ${row.ink}` }, el("div", { class: `verdict ${row.ink}` }, ticks(row.text)), list);
   }
 
   receipt(row) {
