@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ralph::control::Order;
 use ralph::event::{Event, FailureClass, Known, Status, Tag, TodoItem, TodoStatus, Usage};
-use ralph::journal::{CheckResult, Fact, IterationOutcome, Outcome, Receipt, Record};
+use ralph::journal::{Asked, CheckResult, Compared, Fact, IterationOutcome, Outcome, Receipt, Record};
 use ralph::ui::tui::{Actions, Offscreen, Options, Owner};
 use ralph::ui::{Appearance, Columns, Glyphs, LineView, Motion, Palette, View as _};
 use ratatui_core::buffer::Buffer;
@@ -44,7 +44,7 @@ impl Actions for Active {
     }
 }
 
-fn tool(history: &mut History, iteration: u32, id: &str, name: &str, input: serde_json::Value) {
+fn tool(history: &mut History, iteration: u32, id: &str, name: &str, input: &serde_json::Value) {
     history.event(iteration, Event::tool_start(id, name, input.as_object().cloned()));
 }
 
@@ -56,6 +56,7 @@ fn check(passed: bool) -> CheckResult {
         ended: if passed { "exit code 0" } else { "exit code 101" }.into(),
         duration_ms: 4_200,
         tail: if passed { "" } else { "test pay::refund ... FAILED\nassertion failed: left == right" }.into(),
+        ..CheckResult::default()
     }
 }
 
@@ -75,7 +76,7 @@ fn begun() -> History {
         let items = items.map(|(at, text)| TodoItem { text: (*text).into(), status: status(at) }).collect();
         history.event(iteration, Known::Todo { items }.into());
         history.event(iteration, Event::text(Tag::Ai, "I look at `src/pay.rs` first.\nThen I write the refund."));
-        tool(&mut history, iteration, "r", "Read", json!({"file_path": "/home/user/project/src/pay.rs"}));
+        tool(&mut history, iteration, "r", "Read", &json!({"file_path": "/home/user/project/src/pay.rs"}));
         history.event(iteration, Event::tool_output("r", "fn pay() {}\nfn refund() {}"));
         history.event(iteration, Event::tool_end("r", Status::Ok, None));
         let usage = Usage {
@@ -103,6 +104,7 @@ fn begun() -> History {
 fn ended(history: &mut History, how: Receipt, outcome: Outcome, reason: &str) {
     history.fact(Fact::IterationEnd { receipt: Box::new(Receipt { iteration: 3, tools: 1, ..how }) });
     history.fact(Fact::RunEnd {
+        compared: Compared::default(),
         outcome,
         reason: reason.into(),
         exit_code: u8::from(outcome != Outcome::Complete),
@@ -133,7 +135,7 @@ fn state(name: &str) -> (History, u64) {
         }
         "tool" => {
             let input = json!({"command": "/bin/bash -lc 'cargo test --lib pay'", "description": "Run the tests"});
-            tool(&mut history, 3, "t", "Bash", input);
+            tool(&mut history, 3, "t", "Bash", &input);
             silent = 8;
         }
         "waiting" => {
@@ -152,12 +154,17 @@ fn state(name: &str) -> (History, u64) {
         }
         "rejected" => {
             claim(&mut history);
-            history.fact(Fact::Verification { iteration: 3, passed: false, checks: vec![check(false)] });
+            history.fact(Fact::Verification {
+                asked: Asked::Claim,
+                iteration: 3,
+                passed: false,
+                checks: vec![check(false)],
+            });
             let how = Receipt { outcome: IterationOutcome::Rejected, verified: Some(false), ..receipt(3) };
             ended(&mut history, how, Outcome::Limit, "limit reached: 3 iterations");
         }
         "failed" => {
-            tool(&mut history, 3, "t", "Bash", json!({"command": "cargo build"}));
+            tool(&mut history, 3, "t", "Bash", &json!({"command": "cargo build"}));
             history.event(3, Event::tool_output("t", "error[E0425]: cannot find value `amount`\n --> src/pay.rs:12:9"));
             history.event(3, Event::tool_end("t", Status::Fail, Some(3_400)));
             let class = Some(FailureClass::Agent);
@@ -173,7 +180,12 @@ fn state(name: &str) -> (History, u64) {
         }
         _ => {
             claim(&mut history);
-            history.fact(Fact::Verification { iteration: 3, passed: true, checks: vec![check(true)] });
+            history.fact(Fact::Verification {
+                asked: Asked::Claim,
+                iteration: 3,
+                passed: true,
+                checks: vec![check(true)],
+            });
             let commits = vec!["abc1239 Test refunds after 14 days".into()];
             let how = Receipt { verified: Some(true), commits, branch: Some("refunds".into()), ..receipt(3) };
             ended(
