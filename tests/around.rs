@@ -1,5 +1,7 @@
 //! What a user puts around the agent: variables and commands in the prompt, hooks, agents that take turns, quotas.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "support/commands.rs"]
 mod commands;
 mod support;
@@ -51,7 +53,8 @@ fn a_command_that_fails_says_so_in_the_prompt() {
 fn hooks_get_what_happened_and_run_at_their_moments() {
     let hook = |name: &str| format!("cat >> {name}.log; echo {name} >> order");
     let keys = ["before_run", "before_iteration", "after_iteration", "after_run", "on_rejected"];
-    let hooks: String = keys.iter().map(|key| format!("  {key}: '{}'\n", hook(key))).collect();
+    let hooks: Vec<String> = keys.iter().map(|key| format!("  {key}: '{}'\n", hook(key))).collect();
+    let hooks = hooks.concat();
     let config = format!("verify: [test -e prompt.2]\nhooks:\n{hooks}");
     let agent = "sh -c 'n=$(ls prompt.* 2>/dev/null | wc -l); cat > prompt.$n; echo LOOP_COMPLETE'";
     let ran =
@@ -226,4 +229,11 @@ fn each_phase_has_its_own_agent_and_model() {
     assert_eq!(agents, ["codex", "custom"]);
     let who = kept(&ran, "who");
     assert!(who.contains("big") && who.contains("model_reasoning_effort=high"), "{who}");
+}
+
+#[test]
+fn what_a_hook_writes_is_not_the_agents_progress() {
+    let config = "hooks: {after_iteration: 'date +%N >> log', on_rejected: 'date +%N >> log'}\n";
+    let test = Test::new().file("ralph.yml", config).file("a", "").repository().prompt("x");
+    test.command("echo Working.").args(&["--max-stalled", "2", "-n", "6"]).run().exits(6);
 }

@@ -473,3 +473,18 @@ fn abandoned_worktrees_are_found_and_work_in_them_is_kept() {
     assert!(!tree.exists());
     assert_eq!(told(&test.workspace(), &["log", "-1", "--format=%s", "ralph/do-the-work"]), "Work");
 }
+
+#[test]
+fn a_worktree_run_works_behind_the_sandbox_and_is_found_by_its_id() {
+    let test = Test::new()
+        .file("ralph.yml", "sandbox: {mode: workspace, required: false}\nworktree: {setup: 'echo ready > ready'}\n");
+    let test =
+        test.file("a", "a\n").repository().command("sh -c 'echo new > new; echo LOOP_COMPLETE'").args(&["--worktree"]);
+    let ran = test.run().complete();
+    let first = ran.stdout().lines().next().unwrap_or_default().to_owned();
+    let id = first.rsplit(' ').next().unwrap_or_default().to_owned();
+    for command in ["show", "diff"] {
+        let output = ran.test.tool().args([command, &id]).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -58,7 +58,7 @@ fn the_agents_own_program_has_the_terminal_and_its_words_are_journaled() {
     assert!(words.contains(&"you said hello".to_owned()) && words.contains(&"LOOP_COMPLETE".to_owned()), "{words:?}");
     assert!(String::from_utf8_lossy(&ran.raw("1.stdout")).contains("you said hello\r\n"), "every byte is kept");
     let logs = ran.test.tool().args(["logs"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&logs.stdout).contains("AI │ you said hello"), "{logs:?}");
+    assert!(String::from_utf8_lossy(&logs.stdout).contains("│ you said hello"), "{logs:?}");
 }
 
 #[test]

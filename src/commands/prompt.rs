@@ -22,6 +22,8 @@ pub(crate) fn run(args: &Prompt) -> Result<u8, UserError> {
     // Which agent would get it does not matter here, and none need be installed.
     let mut arguments = arguments(&["--agent", "demo"].map(str::to_owned))?;
     arguments.words = goal;
+    // Only to look: nothing is prepared for a run.
+    arguments.dry_run = true;
     let Planned { plan, .. } = plan(&arguments, mode, working_directory()?)?;
     let (_, prompt) = plan.first_prompt()?;
     // The reader may be gone.

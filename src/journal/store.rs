@@ -247,7 +247,12 @@ impl Store {
     /// All runs, oldest first.
     pub(crate) fn runs(&self) -> io::Result<Vec<RunDirectory>> {
         let mut runs = Vec::new();
-        for entry in std::fs::read_dir(self.runs_directory())? {
+        let entries = match std::fs::read_dir(self.runs_directory()) {
+            // No run of its own yet: all of them may be in worktrees.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(runs),
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
             let run = RunDirectory { id: entry.file_name().to_string_lossy().into_owned(), path: entry.path() };
             if is_id(&run.id) && run.journal().is_file() {

@@ -10,6 +10,7 @@ use super::configured::{self, CommandEnd};
 use super::coordinator::{Looping, milliseconds};
 use super::{Interrupts, Recorder};
 use crate::error::UserError;
+use crate::git::{By, Effort};
 use crate::journal::{Fact, Outcome, Receipt};
 use crate::plural::plural;
 
@@ -91,6 +92,10 @@ impl Looping<'_> {
         let environment = self.run_environment();
         let end =
             configured::run(argv, Some(input.into_bytes()), timeout, &plan.workspace, &environment, interrupts).await;
+        // What a hook changed is not the agent's work.
+        if moment != HookMoment::AfterRun {
+            self.snapshots.take(By::Checks, false, Effort::Touched).await;
+        }
         let why = match end {
             CommandEnd::Ran { code: 0, .. } => return Ok(HookEnd::Continue),
             CommandEnd::Ran { code: SKIP, .. } if moment.can_skip() => return Ok(HookEnd::Skip),

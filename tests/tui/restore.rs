@@ -110,7 +110,7 @@ fn a_panic_gives_the_terminal_back() {
     let mut screen = Screen::start(command, 80, 24);
     screen.shows("report 3");
     screen.keys("p");
-    screen.until("the panic where it can be read", |text| text.contains("FAILED"));
+    screen.until("the panic where it can be read", |text| text.contains("test result: FAILED"));
     let told = screen.seen(|seen| String::from_utf8_lossy(&seen.bytes).into_owned());
     let (_, after) = told.rsplit_once("\u{1b}[?1049l").unwrap();
     assert!(after.contains("dropped it"), "{after}");

@@ -89,7 +89,10 @@ fn about(state: &ViewState) -> Vec<(u8, String)> {
     }
     let live = state.live.as_ref().and_then(|live| live.iteration.model.as_deref());
     parts.extend(live.or(state.index.model_name.as_deref()).map(|model| (2, harmless(model))));
-    parts.push((0, clock(state.now)));
+    // The clock is for whoever waits.
+    if run.end.is_none() {
+        parts.push((0, clock(state.now)));
+    }
     parts
 }
 
