@@ -111,7 +111,9 @@ fn a_request_in_small_pieces_is_dropped_and_holds_up_nobody() {
     let server = Server::start(ran.test.tool(), &[]);
     let mut slow: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(&server.host).unwrap()).collect();
     let start = Instant::now();
-    slow.iter_mut().for_each(|stream| stream.write_all(b"GET / HTTP/1.1\r\nX-").unwrap());
+    for stream in &mut slow {
+        stream.write_all(b"GET / HTTP/1.1\r\nX-").unwrap();
+    }
     assert_eq!(status(&server.ask("GET /api/runs", &[&server.cookie()], "")), "200");
     let mut one = slow.pop().unwrap();
     one.set_read_timeout(Some(Duration::from_millis(500))).unwrap();

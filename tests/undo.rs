@@ -31,8 +31,11 @@ fn succeeds(test: &Test, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Files with their modes, `git status`, the index, and the branches.
+type State = (BTreeMap<PathBuf, (u32, Vec<u8>)>, String, String, String);
+
 /// All files with content and mode, what git says of each, and the branch.
-fn state(top: &Path) -> (BTreeMap<PathBuf, (u32, Vec<u8>)>, String, String, String) {
+fn state(top: &Path) -> State {
     let mut files = BTreeMap::new();
     let mut waiting = vec![top.to_owned()];
     while let Some(directory) = waiting.pop() {
@@ -75,7 +78,7 @@ fn deed() -> impl Strategy<Value = String> {
 }
 
 fn script(deeds: &[String]) -> String {
-    deeds.iter().map(|deed| format!("( mkdir -p d; {deed} ) >/dev/null 2>&1\n")).collect()
+    deeds.iter().map(|deed| format!("( mkdir -p d; {deed} ) >/dev/null 2>&1\n")).collect::<Vec<_>>().concat()
 }
 
 fn repository() -> Test {
@@ -110,7 +113,7 @@ fn undo_gives_the_identical_tree_and_redo_the_later_one() {
             prop_assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
             let last = state(&top);
             // What is ignored is left alone.
-            let only = |state: &(BTreeMap<PathBuf, (u32, Vec<u8>)>, String, String, String)| {
+            let only = |state: &State| {
                 let mut state = state.clone();
                 state.0.retain(|path, _| !path.starts_with("ignored"));
                 state.1 = state.1.lines().filter(|line| !line.starts_with('!')).collect::<Vec<_>>().join("\n");
