@@ -85,7 +85,7 @@ fn a_message_of_a_million_lines_is_shown_to_its_end() {
         format!("@@RALPH@@ {}\n", serde_json::json!({"type": "text", "tag": "AI", "text": "y\n".repeat(500_000)}));
     let agent = silent().prints_raw(text).says("LOOP_COMPLETE");
     let ran = Test::new().agent(agent).args(&["--transcript", "rtf1"]).run().complete().shows("── complete");
-    assert_eq!(ran.stdout().matches("AI │ y\n").count(), 500_000);
+    assert_eq!(ran.stdout().matches("│ y\n").count(), 500_000);
 }
 
 #[test]
