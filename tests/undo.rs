@@ -143,7 +143,7 @@ fn an_undo_stops_when_somebody_else_has_committed() {
     let output = ralph(&test, &["undo"]);
     let words = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(words.contains("somebody has committed meanwhile"), "{words}");
+    assert!(words.contains("someone else has committed since"), "{words}");
     assert!(test.workspace().join("x").exists());
     let said = succeeds(&test, &["undo", "--force"]);
     assert!(

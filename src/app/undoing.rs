@@ -144,7 +144,7 @@ fn refuse_foreign_commits(
     }
     let head = now.head.as_deref().unwrap_or("no commit");
     Err(UserError::usage(format!(
-        "HEAD is at {}, which the run `{}` did not commit: somebody has committed meanwhile",
+        "HEAD is at {}, which the run `{}` did not commit: someone else has committed since",
         head.get(..7).unwrap_or(head),
         run.id
     ))
@@ -181,5 +181,23 @@ pub(crate) fn forget(run: &RunDirectory, workspace: &std::path::Path) {
     let Some(writer) = Repository::around(workspace).and_then(|found| Writer::open(found).ok()) else { return };
     if let Ok(runtime) = runtime() {
         let _ = runtime.block_on(writer.forget(&run.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_is_the_first_state_also_after_a_first_iteration_that_was_interrupted() {
+        let point =
+            |iteration, tree: &str| Point { iteration, moment: Moment { tree: tree.to_owned(), ..Moment::default() } };
+        let points = [point(0, "start"), point(0, "resumed"), point(1, "one"), point(1, "again")];
+        let run = RunDirectory { id: "x".to_owned(), path: PathBuf::new() };
+        let found = |to| {
+            let args = Undo { run: None, to, redo: false, force: false };
+            target(&args, &run, &points).map(|(moment, _)| moment.tree).unwrap_or_default()
+        };
+        assert_eq!([found(None), found(Some(0)), found(Some(1)), found(Some(2))], ["start", "start", "again", ""]);
     }
 }

@@ -154,7 +154,7 @@ settings! {
     "completion.match" completion_match: Match = Match::LastLine;
     /// Format of the agent's output: `auto`, a dialect, or a mapping with a `command` that reads raw lines and prints RTF1.
     "transcript" transcript: Choice = Choice::Auto;
-    /// Whether code of the repository may run: `always`, or `ask` before it runs for the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Also read from your own `~/.config/ralph/ralph.yml`, which a repository cannot change.
+    /// Whether code of the repository may run: `always`, or `ask` before it runs for the first time and after each change. One question lists drivers, agent scripts, agent files, programs in the workspace, and the commands in `verify`, `hooks`, `commands`, `worktree.setup`, `notify.command`, `transcript.command`, `cli.command` and `adapters`. Also read from your own `~/.config/ralph/ralph.yml`, which a repository cannot change.
     "trust" trust: Trust = Trust::Always;
     /// The wall around everything an agent starts, and around checks: `off`, `workspace` (writes only the workspace, caches and the agent's state; secrets are hidden) or `strict` (also reads and reaches only what it needs). `sandbox: MODE` means the same.
     "sandbox.mode" sandbox_mode: Mode = Mode::Off;
@@ -200,7 +200,7 @@ settings! {
     "limits.max_line_bytes" max_line_bytes: usize = crate::process::lines::DEFAULT_LINE_CAP;
     /// Commands whose output a prompt can use: `{{commands.NAME}}`. Each one that the prompt names runs before every iteration with `sh -c`, for at most 60 s; 32 KiB of its output are used.
     "commands" commands: Variables = Variables::default();
-    /// A command that runs before the first iteration. Hooks get what happened as JSON on stdin. Exit code 0 continues, 10 skips what follows, anything else is an error.
+    /// A command that runs before the first iteration. Hooks get what happened as JSON on stdin. Exit code 0 continues; anything else is an error, except 10 where a hook can skip something.
     "hooks.before_run" before_run: Option<ShellLine> = None;
     /// A command that runs before each iteration; exit code 10 skips the iteration.
     "hooks.before_iteration" before_iteration: Option<ShellLine> = None;
