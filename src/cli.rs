@@ -1,6 +1,7 @@
 //! The command line: clap types only.
 
 mod appearance;
+pub(crate) mod batch;
 pub(crate) mod history;
 pub(crate) mod phases;
 pub(crate) mod place;
@@ -101,6 +102,10 @@ pub(crate) enum Command {
     Discard(place::Discard),
     /// Put files and branch back to how they were before a run or after an iteration
     Undo(place::Undo),
+    /// Run many tasks at once, each in its own worktree, and merge what passes
+    Batch(Box<batch::Batch>),
+    /// List the tasks of a source and check them
+    Tasks(batch::Tasks),
     /// Write a `ralph.yml` for this project
     Init(Init),
     /// Check that a run would work here: agents, logins, git, disk

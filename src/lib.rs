@@ -23,6 +23,8 @@ pub mod signals;
 
 mod run;
 
+mod batch;
+
 pub mod plugin;
 
 pub mod journal;

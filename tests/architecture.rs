@@ -61,6 +61,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trust", &["user_file", "config", "error", "journal", "ui"]),
     ("journal", &["control", "event", "redact", "signals"]),
     ("ui", &["control", "error", "event", "journal", "plural", "redact", "signals", "terminal"]),
+    ("batch", &["control", "duration", "error", "journal", "nearest", "process", "user_file", "yaml"]),
     ("terminal", &["process"]),
     ("duration", &[]),
     ("error", &[]),
@@ -73,6 +74,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "app",
         &[
+            "batch",
             "git",
             "redact",
             "user_file",
@@ -102,6 +104,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "agent",
             "app",
+            "batch",
             "control",
             "plugin",
             "trust",

@@ -211,6 +211,31 @@ fn a_run_with_phases_is_resumed_in_its_phase() {
 }
 
 #[test]
+fn phases_show_the_users_goal_and_the_limit_of_a_resumed_run_is_that_of_each_phase() {
+    let test = Test::new().file("agent.sh", MODES).repository().prompt("# Make it.").command("sh agent.sh");
+    let ran = test.args(&["--phases", "plan,build,review", "-n", "2"]).env("STUCK", "build").run().exits(5);
+    let runs = ran.test.tool().arg("runs").output().unwrap();
+    let runs = String::from_utf8(runs.stdout).unwrap();
+    assert!(runs.contains("Make it.") && !runs.contains("Plan only"), "{runs}");
+    // Three iterations are over, two of them in this phase: one more is allowed, and no fourth of the run is refused.
+    let resume = |limit: &str| ran.test.tool().args(["resume", "-n", limit]).env("STUCK", "build").output().unwrap();
+    let refused = resume("2");
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && words.contains("-n 4`"), "{words}");
+    assert_eq!(resume("3").status.code(), Some(5));
+    assert_eq!(order(&ran), "plan\nbuild\nbuild\nbuild\n");
+}
+
+#[test]
+fn a_rejected_claim_is_the_last_result() {
+    let agent = "cat > ../prompt.txt; echo '<promise>COMPLETE</promise>'";
+    let test = Test::new().repository().prompt("Before: {{last_result}}").command(agent);
+    let ran = test.args(&["--verify", "false", "-n", "2"]).run().exits(5);
+    let prompt = std::fs::read_to_string(ran.test.workspace().with_file_name("prompt.txt")).unwrap();
+    assert!(prompt.starts_with("Before: completion rejected: `false`: exit code 1"), "{prompt}");
+}
+
+#[test]
 fn each_phase_has_its_own_agent_and_model() {
     let codex = "cat > ../bin/prompt.txt; echo codex $* >> ../bin/who\necho '- [ ] x' > PLAN.md\n\
                  echo '{\"type\":\"item.completed\",\"item\":{\"id\":\"1\",\"type\":\"agent_message\",\"text\":\"<promise>COMPLETE</promise>\"}}'\n\

@@ -182,6 +182,16 @@ fn untracked_files_are_copied_and_a_setup_command_runs_both_named() {
 }
 
 #[test]
+fn the_end_of_a_run_says_to_commit_what_is_not_committed_before_a_merge() {
+    let agent = "sh -c 'cat >/dev/null; echo new > new; echo LOOP_COMPLETE'";
+    let ran = repository().command(agent).args(&["--worktree"]).run().complete();
+    let ran =
+        ran.shows("1 uncommitted file in `").shows("commit first, then `ralph merge").does_not_show("merge: `ralph");
+    let words = ran.test.tool().arg("merge").output().unwrap();
+    assert_eq!(words.status.code(), Some(2), "{}", String::from_utf8_lossy(&words.stderr));
+}
+
+#[test]
 fn resume_goes_on_in_the_worktree_and_makes_it_again_when_it_is_gone() {
     let agent = "sh -c 'cat >/dev/null; pwd > ../where; echo x >> f; git add f; \
         git -c user.name=a -c user.email=a@b commit -qm Step; echo Step.; [ $(wc -l < f) -ge 3 ] && echo LOOP_COMPLETE; true'";

@@ -211,6 +211,30 @@ fn what_is_hidden_from_git_status_is_not_hidden_from_allowed_paths() {
 }
 
 #[test]
+fn the_diff_of_a_resumed_run_starts_where_the_run_started() {
+    let script = Script::new()
+        .iteration(says("One.").writes_file("a.txt", "first\n").writes_file("gone.txt", "x\n"))
+        .iteration(says("Two.").writes_file("b.txt", "second\n").writes_file("gone.txt", "y\n"))
+        .iteration(says(DONE));
+    let test = Test::new().file("a.txt", "zero\n").repository().file("a.txt", "dirty\n").agent(script);
+    let ran = test.args(&["-n", "1"]).run().exits(5);
+    assert!(prints(&ran.test, &["diff"]).contains("-dirty\n+first"));
+    assert!(prints(&ran.test, &["show"]).contains("changed a.txt, gone.txt (+2 -1)"));
+    // Stopped again at the limit, and killed before its diff was written.
+    let again = ran.test.tool().args(["resume", "-n", "2"]).output().unwrap();
+    assert_eq!(again.status.code(), Some(5), "{}", String::from_utf8_lossy(&again.stderr));
+    let diff = prints(&ran.test, &["diff"]);
+    assert!(
+        diff.contains("-dirty\n+first") && diff.contains("+second") && diff.contains("+y") && !diff.contains("+x"),
+        "{diff}"
+    );
+    std::fs::remove_file(run_directory(&ran.test.workspace()).unwrap().join("diffs/run.patch")).unwrap();
+    let last = prints(&ran.test, &["resume", "-n", "3"]);
+    assert!(last.contains("3 files"), "{last}");
+    assert_eq!(prints(&ran.test, &["diff"]), diff);
+}
+
+#[test]
 fn secrets_do_not_stay_in_snapshots_of_a_killed_run_or_leave_by_diff() {
     const SECRET: &str = "tangerine-moonbeam-77";
     let script = Script::new()

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -89,6 +90,41 @@ pub fn finish(mut child: Child, begun: Instant, accept: Accept) -> io::Result<Co
         return Err(io::Error::other(format!("a measured program ended with {status}")));
     }
     Ok(Cost { wall, cpu, peak })
+}
+
+/// A control group: it counts the processor time of everything in it, also of what nobody waited for. A sandbox ends so.
+pub struct Group(PathBuf);
+
+impl Group {
+    /// A new group below this process's own; `None` where that may not be made.
+    pub fn new() -> Option<Self> {
+        let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = text.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
+        let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
+        let root = roots.into_iter().find(|root| root.join("cgroup.controllers").exists())?;
+        let path = root.join(own).join(format!("ralph-bench-{}", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        Some(Self(path))
+    }
+
+    /// Processor time of a script, in all.
+    pub fn cost(&self, shell: impl FnOnce(&str) -> Command, script: &str) -> io::Result<Duration> {
+        let before = self.used()?;
+        cost(&mut shell(&format!("echo $$ > '{}'; {script}", self.0.join("cgroup.procs").display())))?;
+        Ok(self.used()?.saturating_sub(before))
+    }
+
+    fn used(&self) -> io::Result<Duration> {
+        let text = fs::read_to_string(self.0.join("cpu.stat"))?;
+        let used = text.lines().find_map(|line| line.strip_prefix("usage_usec ")?.parse().ok());
+        used.map(Duration::from_micros).ok_or_else(|| io::Error::other("no processor time in `cpu.stat`"))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 /// The most resident memory so far, in KiB.

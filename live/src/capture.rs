@@ -72,9 +72,10 @@ fn capture(
     let base = server.address();
     let denied = cli.denied.as_ref().filter(|_| scenario.permission == Permission::Denied);
     cli.settle(&place, &base, denied.map(|denied| &denied.files))?;
-    let catalog = Catalog::built_in().map_err(|error| Problem::Wrong(error.to_string()))?;
-    let entry = catalog.entries().iter().find(|entry| entry.definition.id == cli.agent);
-    let definition = entry.ok_or_else(|| Problem::Wrong(format!("no agent `{}`", cli.agent)))?.definition.clone();
+    let catalog = Catalog::built_in();
+    let entry = catalog.entries().iter().find(|entry| entry.id == cli.agent);
+    let entry = entry.ok_or_else(|| Problem::Wrong(format!("no agent `{}`", cli.agent)))?;
+    let definition = (*entry.definition).clone();
     let mut options = Options { user: User::current(), ..Options::default() };
     options.overrides.extra_args = cli.extra_args(denied);
     options.overrides.environment = denied.iter().flat_map(|denied| denied.env.clone()).collect();

@@ -1,6 +1,8 @@
 //! All agents ralph knows: built in, then the user's, then the project's. A later file wins by name.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
 use super::definition::{self, Definition};
 use crate::error::{UserError, io_reason};
@@ -8,10 +10,17 @@ use crate::nearest::nearest;
 use crate::user_file;
 use crate::yaml;
 
-/// The built-in files, in the order in which `auto` looks for them.
+/// The built-in agents, in the order in which `auto` looks for them. A file is read when its agent is first used: a run needs one of
+/// them, and reading all takes longer than the rest of a start.
 macro_rules! built_in {
     ($($name:literal)*) => {
-        const BUILT_IN: &[(&str, &str)] = &[$((concat!($name, ".yml"), include_str!(concat!("../../agents/", $name, ".yml"))),)*];
+        static BUILT_IN: [(&str, LazyLock<Definition>); [$($name),*].len()] = [$((
+            $name,
+            LazyLock::new(|| definition::built_in(
+                concat!($name, ".yml"),
+                include_str!(concat!("../../agents/", $name, ".yml")),
+            )),
+        ),)*];
     };
 }
 
@@ -41,10 +50,30 @@ impl std::fmt::Display for Source {
     }
 }
 
+/// A definition that was read, or will be when it is used.
+#[derive(Clone, Debug)]
+pub enum Read {
+    BuiltIn(&'static LazyLock<Definition>),
+    File(Arc<Definition>),
+}
+
+impl Deref for Read {
+    type Target = Definition;
+
+    fn deref(&self) -> &Definition {
+        match self {
+            Self::BuiltIn(definition) => definition,
+            Self::File(definition) => definition,
+        }
+    }
+}
+
 /// One agent of the catalog.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub definition: Definition,
+    /// The name for `--agent`.
+    pub id: String,
+    pub definition: Read,
     /// Where that is written.
     pub source: Source,
 }
@@ -70,25 +99,26 @@ pub struct Catalog {
 
 impl Catalog {
     /// The built-in agents.
-    pub fn built_in() -> Result<Self, UserError> {
-        let entries = BUILT_IN
-            .iter()
-            .map(|(name, text)| Ok(Entry { definition: definition::read(name, text)?, source: Source::BuiltIn }));
-        let entries = entries.collect::<Result<_, UserError>>()?;
-        Ok(Self { entries, broken: Vec::new(), doubles: Vec::new(), ignored: Vec::new() })
+    pub fn built_in() -> Self {
+        let entries = BUILT_IN.iter().map(|(id, definition)| Entry {
+            id: (*id).to_owned(),
+            definition: Read::BuiltIn(definition),
+            source: Source::BuiltIn,
+        });
+        Self { entries: entries.collect(), broken: Vec::new(), doubles: Vec::new(), ignored: Vec::new() }
     }
 
     /// The built-in agents; then those of the user; then those beside the configuration, of each parent directory and
     /// of the workspace, so that the nearest wins. `dialects` are the words that `dialect` may be.
-    pub(crate) fn load(workspace: &Path, beside: Option<&Path>, dialects: &[&str]) -> Result<Self, UserError> {
-        let mut catalog = Self::built_in()?;
+    pub(crate) fn load(workspace: &Path, beside: Option<&Path>, dialects: &[&str]) -> Self {
+        let mut catalog = Self::built_in();
         let mut places: Vec<PathBuf> = user_file::own_ancestors(workspace).collect();
         places.extend(beside.map(Path::to_owned).filter(|place| !places.contains(place)));
         let projects = places.into_iter().rev().map(|place| place.join(".ralph").join("agents"));
         for directory in user_directory().into_iter().chain(projects) {
             catalog.add(&directory, dialects);
         }
-        Ok(catalog)
+        catalog
     }
 
     /// Adds the files of a directory, if there is one. A file that cannot be used is no problem for those who do not ask
@@ -125,15 +155,16 @@ impl Catalog {
             self.broken.retain(|broken| broken.id != id);
             match definition {
                 Ok(definition) => {
-                    let entry = Entry { definition, source: Source::File(path) };
-                    match self.entries.iter_mut().find(|known| known.definition.id == id) {
+                    let definition = Read::File(Arc::new(definition));
+                    let entry = Entry { id, definition, source: Source::File(path) };
+                    match self.entries.iter_mut().find(|known| known.id == entry.id) {
                         Some(known) => *known = entry,
                         None => self.entries.push(entry),
                     }
                 }
                 Err(error) => {
                     // What the file meant to replace is not what the user wants either.
-                    self.entries.retain(|known| known.definition.id != id);
+                    self.entries.retain(|known| known.id != id);
                     self.broken.push(Broken { id, path, error });
                 }
             }
@@ -142,7 +173,7 @@ impl Catalog {
 
     /// Puts these agents first, in this order.
     pub(crate) fn prefer(&mut self, names: &[&str]) {
-        let place = |entry: &Entry| names.iter().position(|name| *name == entry.definition.id);
+        let place = |entry: &Entry| names.iter().position(|name| *name == entry.id);
         self.entries.sort_by_key(|entry| place(entry).unwrap_or(names.len()));
     }
 
@@ -162,12 +193,12 @@ impl Catalog {
     }
 
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.entries.iter().map(|entry| entry.definition.id.as_str()).collect()
+        self.entries.iter().map(|entry| entry.id.as_str()).collect()
     }
 
     /// An agent by its name.
     pub(crate) fn find(&self, name: &str) -> Result<&Entry, UserError> {
-        if let Some(entry) = self.entries.iter().find(|entry| entry.definition.id == name) {
+        if let Some(entry) = self.entries.iter().find(|entry| entry.id == name) {
             return Ok(entry);
         }
         if let Some(broken) = self.broken.iter().find(|broken| broken.id == name) {

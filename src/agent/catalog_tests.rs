@@ -3,12 +3,12 @@ use crate::agent::definition::{Auto, THIS_PROGRAM};
 
 #[test]
 fn the_built_in_files_are_named_as_their_agents_in_the_order_of_usage_or_of_another_program() {
-    let mut catalog = Catalog::built_in().unwrap();
+    let mut catalog = Catalog::built_in();
     let order = ["claude", "codex", "copilot", "cursor", "opencode", "gemini", "amp", "kiro"];
     assert_eq!(catalog.names()[..8], order);
     assert_eq!(catalog.names().len(), 20);
-    for ((file, _), name) in BUILT_IN.iter().zip(catalog.names()) {
-        assert_eq!(file.strip_suffix(".yml"), Some(name));
+    for entry in catalog.entries() {
+        assert_eq!(entry.id, entry.definition.id);
     }
     let compiled = catalog.names().len();
     let there = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("agents")).unwrap().count();
@@ -19,7 +19,7 @@ fn the_built_in_files_are_named_as_their_agents_in_the_order_of_usage_or_of_anot
 
 #[test]
 fn every_built_in_agent_says_what_a_user_needs_when_it_is_missing() {
-    for Entry { definition, .. } in Catalog::built_in().unwrap().entries() {
+    for Entry { definition, .. } in Catalog::built_in().entries() {
         if definition.commands == [THIS_PROGRAM] {
             assert_eq!(definition.auto, Auto::No);
             continue;
@@ -36,7 +36,7 @@ fn every_built_in_agent_says_what_a_user_needs_when_it_is_missing() {
 
 #[test]
 fn every_dialect_is_one_that_can_be_read() {
-    for Entry { definition, .. } in Catalog::built_in().unwrap().entries() {
+    for Entry { definition, .. } in Catalog::built_in().entries() {
         let dialect = definition.dialect.as_str();
         assert!(crate::transcript::names().contains(&dialect), "{}: no dialect `{dialect}`", definition.id);
     }
@@ -61,7 +61,7 @@ fn a_later_file_wins_by_name_and_a_new_one_comes_last() {
         ("house.yaml", "id: house\nname: House agent\ncommands: [house]\ndialect: plain\n"),
         ("notes.txt", "not an agent"),
     ]);
-    let mut catalog = Catalog::built_in().unwrap();
+    let mut catalog = Catalog::built_in();
     catalog.add(own.path(), &DIALECTS);
     let claude = catalog.find("claude").unwrap();
     assert_eq!(claude.definition.commands, ["our-claude"]);
@@ -71,7 +71,7 @@ fn a_later_file_wins_by_name_and_a_new_one_comes_last() {
 
 #[test]
 fn a_directory_that_is_not_there_adds_nothing() {
-    let mut catalog = Catalog::built_in().unwrap();
+    let mut catalog = Catalog::built_in();
     catalog.add(Path::new("no/such/directory"), &DIALECTS);
     assert_eq!(catalog.names().len(), 20);
 }
@@ -113,7 +113,7 @@ fn a_file_that_cannot_be_used_is_told_and_stands_in_nobodys_way() {
         ("claude.yml", "id: claude\n  name: [\n"),
         ("fine.yml", &agent_file("fine", "")),
     ]);
-    let mut catalog = Catalog::built_in().unwrap();
+    let mut catalog = Catalog::built_in();
     catalog.add(own.path(), &DIALECTS);
     assert!(catalog.find("fine").is_ok() && catalog.find("codex").is_ok());
     let warnings = catalog.warnings();
@@ -129,7 +129,7 @@ fn a_file_that_cannot_be_used_is_told_and_stands_in_nobodys_way() {
 fn a_nearer_file_mends_a_broken_one() {
     let far = directory(&[("house.yml", "id: house\n")]);
     let near = directory(&[("house.yml", &agent_file("house", ""))]);
-    let mut catalog = Catalog::built_in().unwrap();
+    let mut catalog = Catalog::built_in();
     catalog.add(far.path(), &DIALECTS);
     catalog.add(near.path(), &DIALECTS);
     assert!(catalog.find("house").is_ok());
@@ -139,7 +139,7 @@ fn a_nearer_file_mends_a_broken_one() {
 #[test]
 fn a_dialect_that_nobody_can_read_is_seen_when_the_file_is_read() {
     let own = directory(&[("x.yml", "id: x\nname: X\ncommands: [x]\ndialect: claud\n")]);
-    let mut catalog = Catalog::built_in().unwrap();
+    let mut catalog = Catalog::built_in();
     catalog.add(own.path(), &DIALECTS);
     let error = catalog.find("x").unwrap_err();
     assert!(error.message.ends_with("unknown dialect `claud`"), "{}", error.message);
@@ -149,7 +149,7 @@ fn a_dialect_that_nobody_can_read_is_seen_when_the_file_is_read() {
 #[test]
 fn two_files_of_one_directory_with_the_same_id_are_told() {
     let own = directory(&[("a.yml", &agent_file("house", "")), ("b.yml", &agent_file("house", ""))]);
-    let mut catalog = Catalog::built_in().unwrap();
+    let mut catalog = Catalog::built_in();
     catalog.add(own.path(), &DIALECTS);
     assert_eq!(catalog.warnings().len(), 1);
     assert!(catalog.warnings()[0].contains("both define agent `house`"), "{:?}", catalog.warnings());
@@ -168,11 +168,11 @@ fn agents_of_a_parent_directory_are_found_and_the_nearest_wins() {
     std::fs::write(outer_agents.join("house.yml"), agent_file("house", "")).unwrap();
     std::fs::write(outer_agents.join("shed.yml"), agent_file("shed", "")).unwrap();
     std::fs::write(inner_agents.join("house.yml"), agent_file("house", "")).unwrap();
-    let catalog = Catalog::load(&inner, None, &crate::transcript::names()).unwrap();
+    let catalog = Catalog::load(&inner, None, &crate::transcript::names());
     assert_eq!(catalog.find("shed").unwrap().source, Source::File(outer_agents.join("shed.yml")));
     assert_eq!(catalog.find("house").unwrap().source, Source::File(inner_agents.join("house.yml")));
     let elsewhere = tempfile::tempdir().unwrap();
-    let beside = Catalog::load(elsewhere.path(), Some(project.path()), &crate::transcript::names()).unwrap();
+    let beside = Catalog::load(elsewhere.path(), Some(project.path()), &crate::transcript::names());
     assert!(beside.find("shed").is_ok(), "also beside the configuration that is given");
 }
 

@@ -78,7 +78,8 @@ pub struct Definition {
     /// names. A directory ends in `/` and is made for the sandbox where it is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state: Vec<String>,
-    /// Files in its state that can name commands, such as hooks: read-only in the sandbox or watched.
+    /// Files in its state that can name commands, such as hooks: read-only in the sandbox or watched. `FILE#KEY` watches one key of a
+    /// JSON file that the agent itself writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
     /// Hosts of its models and logins, for the sandbox: `host`, `*.host`, `host:port`, or `$NAME` for the URL in a variable.
@@ -368,6 +369,11 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Definition, UserError> {
     let definition: Definition = yaml::read(name, text)?;
     definition.check().map_err(|problem| UserError::usage(format!("`{name}`: {problem}")))?;
     Ok(definition)
+}
+
+/// Reads a built-in agent file; a test reads all of them.
+pub(super) fn built_in(name: &str, text: &str) -> Definition {
+    read(name, text).unwrap_or_else(|error| panic!("built-in agent {name}: {error}"))
 }
 
 impl Definition {

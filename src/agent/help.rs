@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_flag_of_a_run_is_looked_for() {
-        let catalog = Catalog::built_in().unwrap();
+        let catalog = Catalog::built_in();
         let of = |id: &str| wanted(&catalog.find(id).unwrap().definition).into_iter().collect::<Vec<_>>().join(" ");
         assert_eq!(
             of("claude"),

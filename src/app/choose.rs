@@ -29,21 +29,21 @@ pub(crate) enum Purpose {
 }
 
 /// All agents that can be chosen here.
-pub(crate) fn catalog(workspace: &Path, file: &FileLayer) -> Result<Catalog, UserError> {
+pub(crate) fn catalog(workspace: &Path, file: &FileLayer) -> Catalog {
     let beside = file.path.as_deref().and_then(Path::parent);
-    let mut catalog = Catalog::load(workspace, beside, &transcript::names())?;
+    let mut catalog = Catalog::load(workspace, beside, &transcript::names());
     if file.of_orchestrator {
         catalog.prefer(&["claude", "kiro", "gemini", "codex", "amp"]);
     }
     if let Some(order) = &file.layer.agent_priority {
         catalog.prefer(&order.value.iter().map(String::as_str).collect::<Vec<_>>());
     }
-    Ok(catalog)
+    catalog
 }
 
 /// The settings of a run here: the user's words over what the configuration of another loop says.
 pub(crate) fn settle(said: Layer, file: &FileLayer, workspace: &Path) -> Result<Settings, UserError> {
-    let foreign = plugin::settings::layer(&said.clone().settle(), &catalog(workspace, file)?, workspace)?;
+    let foreign = plugin::settings::layer(&said.clone().settle(), &catalog(workspace, file), workspace)?;
     Ok(said.over(foreign).settle())
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn choose(
 
 fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpose) -> Result<Chosen, UserError> {
     let wishes = |name: &str| options(settings, &file.adapter(name));
-    let catalog = catalog(workspace, file)?;
+    let catalog = catalog(workspace, file);
     if let Some(found) = plugin::settings::find(settings, &catalog, workspace)? {
         if !settings.extra_args.value.is_empty() {
             let origin = &settings.extra_args.origin;
@@ -205,7 +205,7 @@ fn custom_prompt(settings: &Settings, notices: &mut Vec<String>) -> PromptForm {
 
 /// Why `auto` does not even look for an agent.
 pub(crate) fn passed_over(entry: &Entry, file: &FileLayer) -> Option<String> {
-    match (entry.definition.auto, file.adapter(&entry.definition.id).enabled) {
+    match (entry.definition.auto, file.adapter(&entry.id).enabled) {
         (Auto::No, _) => Some("only by name".to_owned()),
         (Auto::Yes, Some(Setting { value: false, origin })) => Some(format!("disabled by {origin}")),
         (Auto::Yes, _) => None,
@@ -221,7 +221,7 @@ pub(crate) fn question(
     workspace: &Path,
     purpose: Purpose,
 ) -> Question {
-    let adapter = file.adapter(&entry.definition.id);
+    let adapter = file.adapter(&entry.id);
     let (adapter, start) = match purpose {
         Purpose::Run => (adapter, Start::InWorkspace),
         Purpose::Look => {
@@ -230,7 +230,7 @@ pub(crate) fn question(
             (adapter, start)
         }
     };
-    Question { definition: entry.definition.clone(), options: options(settings, &adapter), start }
+    Question { definition: (*entry.definition).clone(), options: options(settings, &adapter), start }
 }
 
 /// The first that is installed and enabled.
@@ -248,7 +248,7 @@ fn automatic(
         Ok((index, probes)) => {
             let entry = asked[index];
             let why = first_installed(catalog, file, &asked, &probes, index);
-            let wishes = options(settings, &file.adapter(&entry.definition.id));
+            let wishes = options(settings, &file.adapter(&entry.id));
             let (agent, found) = agent::locate(&entry.definition, wishes, workspace);
             if probes.get(index).is_some_and(|probe| probe.state == State::NotExamined) {
                 notices.push(NOT_EXAMINED.to_owned());
@@ -269,9 +269,9 @@ pub(crate) fn still_waiting(names: &[&str]) {
 /// Why `auto` took this one: it came before all others that could be taken.
 fn first_installed(catalog: &Catalog, file: &FileLayer, asked: &[&Entry], probes: &[Probe], index: usize) -> String {
     let taken = &asked[index].definition.id;
-    let before = catalog.entries().iter().take_while(|entry| entry.definition.id != *taken);
+    let before = catalog.entries().iter().take_while(|entry| entry.id != *taken);
     let before: Vec<String> =
-        before.map(|entry| format!("{} {}", entry.definition.id, why_not(entry, file, asked, probes))).collect();
+        before.map(|entry| format!("{} {}", entry.id, why_not(entry, file, asked, probes))).collect();
     match before.as_slice() {
         [] => "`auto`: the first in the list".to_owned(),
         before => format!("`auto`: the first one installed; {}", before.join(", ")),

@@ -75,6 +75,8 @@ async fn leave_branch(branched: &Branched) -> Result<(), UserError> {
     let cannot = |error: GitError| failed("cannot leave the branch", &error);
     let (writer, place) = (&branched.writer, &branched.place);
     if writer.head().await.branch.as_deref() != Some(place.branch.as_str()) {
+        // It was interrupted behind the last step, perhaps with the lock still held.
+        writer.remove_stale_index_lock();
         return Ok(());
     }
     let base = place.base.as_deref().and_then(|base| Some((base, writer.repository.branch(base)?)));

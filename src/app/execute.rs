@@ -45,7 +45,7 @@ impl LockedWorkspace {
 }
 
 /// Everything that is needed to begin, or to continue.
-pub(crate) struct Performance {
+pub(crate) struct PreparedRun {
     pub plan: Plan,
     pub directory: RunDirectory,
     /// Its journal, open at its end.
@@ -78,15 +78,15 @@ impl From<&Settings> for Keeping {
     }
 }
 
-impl Performance {
+impl PreparedRun {
     /// Runs to the end and gives the exit code.
-    pub(crate) fn play(mut self, stage: LockedWorkspace, show: Show, view: &ViewArgs) -> Result<u8, UserError> {
-        let unusable = |error: &std::io::Error| unusable(stage.store.path(), error);
-        let inbox = Inbox::open(&self.directory.id, stage.store.path()).map_err(|error| unusable(&error))?;
-        if stage.store.is_inside_workspace() {
+    pub(crate) fn run_to_end(mut self, locked: LockedWorkspace, show: Show, view: &ViewArgs) -> Result<u8, UserError> {
+        let unusable = |error: &std::io::Error| unusable(locked.store.path(), error);
+        let inbox = Inbox::open(&self.directory.id, locked.store.path()).map_err(|error| unusable(&error))?;
+        if locked.store.is_inside_workspace() {
             self.plan.notices.push(format!(
                 "records are kept in `{}`, inside of the workspace: the agent can change or delete them",
-                stage.store.path().display()
+                locked.store.path().display()
             ));
         }
         let holder = Holder {
@@ -96,10 +96,14 @@ impl Performance {
             since: jiff::Timestamp::now(),
             control: Some(inbox.path().to_owned()),
         };
-        stage.lock.sign(&holder).map_err(|error| unusable(&error))?;
-        self.plan.notices.extend(strays(&stage.store));
+        locked.lock.sign(&holder).map_err(|error| unusable(&error))?;
         // The lock is ours, so that no other run of this directory is alive.
-        for run in stage.store.runs().unwrap_or_default() {
+        let runs = locked.store.runs().unwrap_or_default();
+        // Only a run that did not end by itself can have left processes; it has no summary.
+        if runs.iter().any(|run| run.id != self.directory.id && !run.summary().exists()) {
+            self.plan.notices.extend(strays(&locked.store));
+        }
+        for run in runs {
             git::remove_leftovers(&run.path);
         }
         if let Some(path) = &self.plan.events_file
@@ -119,7 +123,7 @@ impl Performance {
         }
         let wake = Wake::default();
         let mut showing =
-            Showing::start(show, view, &self.plan.notify, &stage.store, &self.directory, &self.journal, &wake)?;
+            Showing::start(show, view, &self.plan.notify, &locked.store, &self.directory, &self.journal, &wake)?;
         let notifier = Notifier::new(self.plan.notify.clone(), self.plan.workspace.clone());
         let Self { plan, directory, journal, summary, memory, keeping } = self;
         let mut recorder = Recorder::new(journal, &directory, Redactor::of_process(), wake).after(summary);
@@ -127,7 +131,7 @@ impl Performance {
         if keeping.raw == RawBytes::Exact {
             recorder = recorder.with_exact_raw_files();
         }
-        let (store, current) = (stage.store.clone(), directory.raw());
+        let (store, current) = (locked.store.clone(), directory.raw());
         let earlier = move || store.runs().unwrap_or_default().iter().map(RunDirectory::raw).collect::<Vec<_>>();
         let packer = keeping.compress.then(|| {
             let raw = current.clone();
@@ -145,12 +149,12 @@ impl Performance {
         }
         drop(packer);
         if let Some(keep) = keeping.runs
-            && let Err(error) = clean::retain(&stage.store, keep)
+            && let Err(error) = clean::retain(&locked.store, keep)
         {
             warnings.push(error.message);
         }
         // Before the view has shown all: a reader that stalls must not keep the next run out.
-        drop(stage);
+        drop(locked);
         if showing.over(interrupt) == Shown::InPart {
             let place = directory.path.display();
             warnings.push(format!("some output could not be shown; the full record is in `{place}`"));

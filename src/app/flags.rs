@@ -1,5 +1,7 @@
 //! The flags of `ralph run` as a layer of settings.
 
+use std::time::Duration;
+
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command, Run};
@@ -8,6 +10,7 @@ use crate::config::{
 };
 use crate::error::UserError;
 use crate::plugin;
+use crate::run::Commit;
 use crate::run::decide::Until;
 use crate::run::verify::Check;
 use crate::transcript::Choice;
@@ -87,8 +90,10 @@ pub(crate) fn flags(args: &Run) -> Result<Layer, UserError> {
         merge: match (args.place.merge, args.place.pr) {
             (Some(merge), _) => Some(Setting::new(merge, flag("--merge"))),
             (None, true) => Some(Setting::new(Merge::Pr, flag("--pr"))),
-            (None, false) => None,
+            (None, false) => args.place.task_base.is_some().then(|| Setting::new(Merge::None, flag("--task-base"))),
         },
+        commit: args.place.task_base.is_some().then(|| Setting::new(Commit::Iteration, flag("--task-base"))),
+        max_wait: args.place.task_base.is_some().then(|| Setting::new(Duration::ZERO, flag("--task-base"))),
         fallback: (!args.fallback.is_empty()).then(|| Setting::new(args.fallback.clone(), flag("--fallback"))),
         agent,
         command,

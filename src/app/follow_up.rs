@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::app::merging::{self, Completed};
+use crate::app::merging::{self, Branched, Completed};
 use crate::app::resume;
 use crate::app::view::Show;
 use crate::cli::history::Answer;
@@ -12,6 +12,8 @@ use crate::config::Merge;
 use crate::error::UserError;
 use crate::git::History;
 use crate::journal::{Outcome, RunDirectory, Summary};
+use crate::plural::plural;
+use crate::process::runtime;
 use crate::terminal;
 use crate::ui::{harmless, out};
 
@@ -36,6 +38,15 @@ pub(crate) fn end(code: u8, run: &RunDirectory, show: Show, view: &ViewArgs) -> 
     resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, view: view.clone() })
 }
 
+/// How many files on the branch of a run are not committed.
+fn uncommitted(run: &RunDirectory) -> usize {
+    let count = || {
+        let branched = Branched::find(Some(&run.id)).ok()?;
+        Some(runtime().ok()?.block_on(branched.uncommitted()).ok()?.len())
+    };
+    count().unwrap_or(0)
+}
+
 /// After a completed run on a branch of its own: merges it as the settings say, or prints the next commands.
 pub(crate) fn next(code: u8, run: &RunDirectory, show: Show, merge: Merge) -> Result<u8, UserError> {
     let lines = show != Show::As(Output::Json);
@@ -50,8 +61,15 @@ pub(crate) fn next(code: u8, run: &RunDirectory, show: Show, merge: Merge) -> Re
     }
     if lines {
         let id = &run.id;
-        let merge =
-            if code == Outcome::Complete.exit_code() { format!("merge: `ralph merge {id}`\n") } else { String::new() };
+        let merge = match uncommitted(run) {
+            _ if code != Outcome::Complete.exit_code() => String::new(),
+            0 => format!("merge: `ralph merge {id}`\n"),
+            files => format!(
+                "{} in `{}`: commit first, then `ralph merge {id}`; with `commit: iteration` in ralph.yml, ralph commits\n",
+                plural(files as u64, "uncommitted file"),
+                harmless(&place.worktree.as_ref().unwrap_or(&place.repository).display().to_string())
+            ),
+        };
         let _ = out::print(&format!("branch: `{}`\n{merge}discard: `ralph discard {id}`\n", harmless(&place.branch)));
     }
     Ok(code)

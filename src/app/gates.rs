@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use crate::agent::{Permissions, Turn};
-use crate::app::wearer::of_wearer;
+use crate::app::agent_choice::settings_for;
 use crate::config::{Origin, Settings};
 use crate::error::UserError;
 use crate::git::Repository;
 use crate::process;
 use crate::run::decide::Until;
-use crate::run::hats::Wearer;
+use crate::run::hats::AgentChoice;
 use crate::run::judging::{Judge, Seat};
 use crate::run::verify::{Check, When};
 use crate::run::{Worker, start_error};
@@ -70,12 +70,12 @@ fn all_judges(settings: &Settings) -> impl Iterator<Item = (Judge, &Origin)> {
 }
 
 /// The agents that judge, as others that a run starts.
-pub(super) fn named_judges(settings: &Settings) -> impl Iterator<Item = (Wearer, &Origin)> {
-    all_judges(settings).map(|(judge, origin)| (wearer(&judge), origin))
+pub(super) fn named_judges(settings: &Settings) -> impl Iterator<Item = (AgentChoice, &Origin)> {
+    all_judges(settings).map(|(judge, origin)| (choice(&judge), origin))
 }
 
-fn wearer(judge: &Judge) -> Wearer {
-    Wearer { model: judge.model.clone(), effort: judge.effort.clone(), ..Wearer::named(&judge.agent) }
+fn choice(judge: &Judge) -> AgentChoice {
+    AgentChoice { model: judge.model.clone(), effort: judge.effort.clone(), ..AgentChoice::named(&judge.agent) }
 }
 
 /// The judges of a run, with what is told of each; `find` finds an agent.
@@ -87,7 +87,7 @@ pub(super) fn judges(
 ) -> Result<Vec<(Seat, String)>, UserError> {
     let mut seats = Vec::new();
     for (judge, origin) in all_judges(settings) {
-        let mut worker = find(of_wearer(&wearer(&judge), origin, common))?;
+        let mut worker = find(settings_for(&choice(&judge), origin, common))?;
         let id = worker.agent.id().to_owned();
         if worker.agent.plugin.is_some() || worker.agent.definition.arguments.read_only.is_none() {
             return Err(UserError::usage(format!(

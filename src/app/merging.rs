@@ -119,7 +119,8 @@ pub(crate) fn merge_run(id: Option<&str>, how: Merge, completed: Completed) -> R
             .hint("continue it with `ralph resume`, or merge it as it is with `--force`"));
     }
     let _lock = branched.lock()?;
-    let goal = source.read().unwrap_or_else(|_| details.words.clone());
+    let kept = branched.run.kept_goal();
+    let goal = kept.unwrap_or_else(|| source.read().unwrap_or_else(|_| details.words.clone()));
     runtime()?.block_on(perform(&mut branched, &settings, how, &goal, &details))
 }
 

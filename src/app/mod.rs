@@ -1,7 +1,9 @@
 //! What several commands share: settings become a plan, a plan becomes a run, and a run is found again. The commands
 //! themselves are in `commands/`.
 
+mod agent_choice;
 pub(crate) mod appearance;
+pub(crate) mod batch;
 pub(crate) mod choose;
 pub(crate) mod clean;
 pub(crate) mod difference;
@@ -28,7 +30,6 @@ pub(crate) mod serving;
 pub(crate) mod steering;
 pub(crate) mod undoing;
 pub(crate) mod view;
-mod wearer;
 pub(crate) mod worktrees;
 
 use std::path::PathBuf;

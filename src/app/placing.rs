@@ -109,10 +109,12 @@ async fn make(args: &mut Run, settings: &Settings, state: &State, workspace: &Pa
     let cannot = |error: GitError| failed(&format!("cannot use `{flag}`"), &error);
     let writer = Writer::open(repository).map_err(cannot)?;
     let head = writer.head().await;
-    let Some(commit) = head.commit.clone() else {
+    let Some(commit) = args.place.task_base.clone().or_else(|| head.commit.clone()) else {
         return Err(UserError::usage(format!("`{flag}` needs a commit to start from")).hint("commit something first"));
     };
-    let uncommitted = writer.uncommitted().await.map_err(cannot)?;
+    // A task starts at a commit, whatever is in the checkout.
+    let of_task = args.place.task_base.is_some();
+    let uncommitted = if of_task { Vec::new() } else { writer.uncommitted().await.map_err(cannot)? };
     if !uncommitted.is_empty() && !args.place.include_changes {
         let names: Vec<String> =
             uncommitted.iter().take(5).map(|path| format!("`{}`", harmless(&path.to_string_lossy()))).collect();

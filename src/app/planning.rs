@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::agent::{Agent, Mode as Attendance, Source as DefinedBy, Turn};
+use crate::app::agent_choice::settings_for;
 use crate::app::choose::{Purpose, catalog, choose, settle};
 use crate::app::flags::flags;
 use crate::app::notify::notify;
-use crate::app::wearer::of_wearer;
 use crate::app::{gates, repository, sandbox, script_modes};
 use crate::cli::Run;
 use crate::config::{
@@ -20,7 +20,7 @@ use crate::plugin::{self, Chosen, Loaded};
 use crate::process::{self, Clocks};
 use crate::run::budget::Prices;
 use crate::run::decide::Policy;
-use crate::run::hats::{Hats, Wearer};
+use crate::run::hats::{AgentChoice, Hats};
 use crate::run::hooks::{HookMoment, Hooks};
 use crate::run::mode::Mode;
 use crate::run::prompt::Source;
@@ -50,7 +50,12 @@ pub(crate) struct Planned {
 
 /// Puts everything together; the agent is not started yet.
 pub(crate) fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
-    let file = config::nearest_file(args.config.clone(), &workspace)?;
+    let mut file = config::nearest_file(args.config.clone(), &workspace)?;
+    if !args.place.task_verify.is_empty() {
+        let origin = Origin::Flag("--task-verify");
+        let verify = file.layer.verify.get_or_insert_with(|| Setting::new(config::Verify::default(), origin));
+        verify.value.checks.extend(args.place.task_verify.iter().map(crate::run::verify::Check::new));
+    }
     let purpose = if args.dry_run { Purpose::Look } else { Purpose::Run };
     if let Some(name) = mode
         && let Some(path) = script_modes::prompt(name, args, &file, &workspace)?
@@ -92,7 +97,7 @@ pub(crate) fn plan_from(
         repository::consent(&settings, &file, &workspace)?;
     }
     // From here on, whatever is started may be the repository's or the agent's.
-    let (wall, walled) = sandbox::prepare(&settings, &catalog(&workspace, &file)?, &workspace, purpose)?;
+    let (wall, walled) = sandbox::prepare(&settings, &catalog(&workspace, &file), &workspace, purpose)?;
     let Chosen { agent, source: defined_by, why, notices: told, loaded: plugin } =
         choose(&settings, &file, &workspace, purpose)?;
     let mut loaded: BTreeMap<String, Loaded> =
@@ -195,21 +200,21 @@ fn employed(
 ) -> Result<(Vec<Worker>, Vec<usize>), UserError> {
     let mut workers = vec![first];
     for name in &settings.fallback.value {
-        workers.push(employ(of_wearer(&Wearer::named(name), &settings.fallback.origin, common))?);
+        workers.push(employ(settings_for(&AgentChoice::named(name), &settings.fallback.origin, common))?);
     }
     let mut rotation = Vec::new();
     for name in &settings.rotate.value {
         let known = workers.iter().position(|worker| worker.agent.id() == name);
         if known.is_none() {
-            workers.push(employ(of_wearer(&Wearer::named(name), &settings.rotate.origin, common))?);
+            workers.push(employ(settings_for(&AgentChoice::named(name), &settings.rotate.origin, common))?);
         }
         rotation.push(known.unwrap_or(workers.len() - 1));
     }
-    for Setting { value: (hat, wearer), origin } in &settings.hats.value.wearers {
-        let known = workers.iter().any(|worker| Some(worker.agent.id()) == wearer.agent.as_deref());
-        if wearer.is_special() || !known {
-            let worker = employ(of_wearer(wearer, origin, common))?;
-            workers.push(Worker { hat: wearer.is_special().then(|| hat.clone()), ..worker });
+    for Setting { value: (hat, choice), origin } in &settings.hats.value.choices {
+        let known = workers.iter().any(|worker| Some(worker.agent.id()) == choice.agent.as_deref());
+        if choice.is_special() || !known {
+            let worker = employ(settings_for(choice, origin, common))?;
+            workers.push(Worker { hat: choice.is_special().then(|| hat.clone()), ..worker });
         }
     }
     Ok((workers, rotation))

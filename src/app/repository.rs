@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use crate::agent::{self, Catalog, Entry, Source, Start};
+use crate::app::agent_choice::settings_for;
 use crate::app::choose::{catalog, options, passed_over};
 use crate::app::gates;
 use crate::app::planning::hook_lines;
-use crate::app::wearer::of_wearer;
 use crate::config::{Adapter, CommandLine, FileLayer, Origin, Setting, Settings, ShellLine};
 use crate::error::UserError;
 use crate::plugin;
-use crate::run::hats::Wearer;
+use crate::run::hats::AgentChoice;
 use crate::transcript::Choice;
 use crate::trust::{self, Item};
 
@@ -51,17 +51,17 @@ fn of_run(settings: &Settings, file: &FileLayer, workspace: &Path) -> Result<Vec
     if !settings.extra_args.value.is_empty() {
         items.push(command("cli.extra_args", &settings.extra_args.value.join(" "), &settings.extra_args.origin));
     }
-    let catalog = catalog(workspace, file)?;
+    let catalog = catalog(workspace, file);
     items.extend(of_agent(settings, file, &catalog, workspace)?);
-    let fallback = settings.fallback.value.iter().map(|name| (Wearer::named(name), &settings.fallback.origin));
+    let fallback = settings.fallback.value.iter().map(|name| (AgentChoice::named(name), &settings.fallback.origin));
     let fallback =
-        fallback.chain(settings.rotate.value.iter().map(|name| (Wearer::named(name), &settings.rotate.origin)));
-    let of_hats = settings.hats.value.wearers.iter().map(|hat| (hat.value.1.clone(), &hat.origin));
-    for (wearer, origin) in fallback.chain(of_hats).chain(gates::named_judges(settings)) {
-        if !wearer.args.is_empty() {
-            items.push(command("hats.args", &wearer.args.join(" "), origin));
+        fallback.chain(settings.rotate.value.iter().map(|name| (AgentChoice::named(name), &settings.rotate.origin)));
+    let of_hats = settings.hats.value.choices.iter().map(|hat| (hat.value.1.clone(), &hat.origin));
+    for (choice, origin) in fallback.chain(of_hats).chain(gates::named_judges(settings)) {
+        if !choice.args.is_empty() {
+            items.push(command("hats.args", &choice.args.join(" "), origin));
         }
-        items.extend(of_agent(&of_wearer(&wearer, origin, settings), file, &catalog, workspace)?);
+        items.extend(of_agent(&settings_for(&choice, origin, settings), file, &catalog, workspace)?);
     }
     items.dedup();
     Ok(items)
@@ -153,8 +153,8 @@ pub(crate) fn of_entry(
     file: &FileLayer,
     workspace: &Path,
 ) -> Result<Vec<Item>, UserError> {
-    let adapter = file.adapter(&entry.definition.id);
-    let mut items = of_adapter(&entry.definition.id, &adapter, workspace);
+    let adapter = file.adapter(&entry.id);
+    let mut items = of_adapter(&entry.id, &adapter, workspace);
     items.extend(of_program(entry, settings, &adapter, workspace)?);
     Ok(items)
 }
@@ -179,7 +179,7 @@ fn of_program(entry: &Entry, settings: &Settings, adapter: &Adapter, workspace: 
 pub(crate) fn may_start(entry: &Entry, settings: &Settings, adapter: &Adapter, workspace: &Path) -> Start {
     let Ok(mut items) = of_program(entry, settings, adapter, workspace) else { return Start::No };
     let command = Adapter { command: adapter.command.clone(), ..Adapter::default() };
-    items.extend(of_adapter(&entry.definition.id, &command, workspace));
+    items.extend(of_adapter(&entry.id, &command, workspace));
     if trust::known(&items) { Start::Outside } else { Start::No }
 }
 

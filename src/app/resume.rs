@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::app::choose::Purpose;
-use crate::app::execute::{Keeping, LockedWorkspace, Performance};
+use crate::app::execute::{Keeping, LockedWorkspace, PreparedRun};
 use crate::app::find::Here;
 use crate::app::follow_up;
 use crate::app::placing::fill_worktree;
@@ -25,6 +25,7 @@ use crate::process;
 use crate::process::runtime;
 use crate::run::memory_of;
 use crate::ui::figures;
+use crate::user_file;
 
 /// Answers what a run asked, and continues it.
 pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
@@ -44,6 +45,7 @@ pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
         max_cost: None,
         max_tokens: None,
         force: false,
+        again: None,
         output: Output::Lines,
         tui,
         view,
@@ -52,7 +54,11 @@ pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
 }
 
 pub(crate) fn run(args: &Resume) -> Result<u8, UserError> {
-    go_on(args, None)
+    let words = args.again.iter().flatten().next().map(|path| {
+        let text = user_file::read_text(path, user_file::MOST_BYTES);
+        text.map_err(|error| UserError::usage(format!("cannot read `{}`: {}", path.display(), io_reason(&error))))
+    });
+    go_on(args, words.transpose()?.map(|words| Order::Hint { words }))
 }
 
 fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
@@ -68,10 +74,10 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     let broken =
         |error: &std::io::Error| UserError::usage(format!("cannot resume the run `{}`: {}", run.id, io_reason(error)));
     // Before anything is locked or written, and again when nobody else can write any more.
-    can_go_on(&run, &Summary::of(&run).map_err(|error| broken(&error))?)?;
-    let stage = LockedWorkspace::take(here.store)?;
+    can_go_on(&run, &Summary::of(&run).map_err(|error| broken(&error))?, args)?;
+    let locked = LockedWorkspace::take(here.store)?;
     let summary = Summary::of(&run).map_err(|error| broken(&error))?;
-    can_go_on(&run, &summary)?;
+    can_go_on(&run, &summary, args)?;
     if !args.force {
         check_tree(&run, &summary, &workspace)?;
     }
@@ -90,7 +96,14 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     let Planned { mut plan, settings, .. } = planned(args, &run, &workspace)?;
     plan.notices.extend(again);
     needs_terminal_for_agent(plan.screen, show)?;
-    let most = settings.max_iterations.value.max(memory.orders.max_iterations.unwrap_or(0));
+    if args.again.is_some() {
+        memory.orders.max_iterations = Some(memory.state.iterations.saturating_add(settings.max_iterations.value));
+        let elapsed = std::time::Duration::from_millis(memory.elapsed_ms);
+        memory.orders.max_seconds = Some((elapsed + settings.max_time.value).as_secs() + 1);
+    }
+    // With phases the limit is that of each phase, so what came before this one does not count.
+    let of_phase = plan.phases.get(memory.phase.index).map_or(&plan, |(_, phase)| phase).policy.max_iterations;
+    let most = of_phase.saturating_add(memory.phase.start).max(memory.orders.max_iterations.unwrap_or(0));
     if memory.state.iterations >= most && answer.is_some() {
         // An answer must be heard.
         memory.orders.max_iterations = Some(memory.state.iterations + 1);
@@ -101,7 +114,11 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
             run.id,
             plural(most, "iteration")
         ))
-        .hint(format!("raise the limit: `ralph resume {} -n {}`", run.id, most.saturating_mul(2))));
+        .hint(format!(
+            "raise the limit: `ralph resume {} -n {}`",
+            run.id,
+            most.saturating_sub(memory.phase.start).saturating_mul(2)
+        )));
     }
     let time = memory.orders.max_seconds.map(std::time::Duration::from_secs).or(plan.policy.max_time);
     if time.is_some_and(|most| u128::from(memory.elapsed_ms) >= most.as_millis()) {
@@ -118,7 +135,8 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     let journal = Journal::reopen(&RealDisk, &run.journal()).map_err(|error| broken(&error))?;
     let keeping = Keeping::from(&settings);
     let directory = run.clone();
-    let code = Performance { plan, directory, journal, summary, memory, keeping }.play(stage, show, &args.view)?;
+    let code =
+        PreparedRun { plan, directory, journal, summary, memory, keeping }.run_to_end(locked, show, &args.view)?;
     follow_up::next(code, &run, show, settings.merge.value)
 }
 
@@ -160,7 +178,7 @@ fn restore_worktree(run: &RunDirectory, workspace: &Path) -> Result<Option<Strin
     Ok(Some(format!("the worktree was gone; made again from `{}`", place.branch)))
 }
 
-fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
+fn can_go_on(run: &RunDirectory, summary: &Summary, args: &Resume) -> Result<(), UserError> {
     if summary.agent.is_empty() {
         return Err(UserError::usage(format!(
             "the run `{}` cannot be resumed: it was interrupted before its first record",
@@ -175,7 +193,7 @@ fn can_go_on(run: &RunDirectory, summary: &Summary) -> Result<(), UserError> {
         ))
         .hint("update ralph; this version can only show the run"));
     }
-    if summary.outcome() == Some(Outcome::Complete) {
+    if summary.outcome() == Some(Outcome::Complete) && args.again.is_none() {
         return Err(UserError::usage(format!("the run `{}` is complete", run.id)).hint("start a new one: `ralph run`"));
     }
     Ok(())

@@ -26,7 +26,7 @@ pub(crate) fn raise(
 
 /// The same around another directory than that of a run: a worktree that is set up, or in which checks run.
 pub(crate) fn around(settings: &Settings, workspace: &Path) -> Result<(), UserError> {
-    let catalog = choose::catalog(workspace, &FileLayer::default())?;
+    let catalog = choose::catalog(workspace, &FileLayer::default());
     // In a thread of its own: looking for a backend waits for programs, and the caller may be in the middle of that.
     let raised = std::thread::scope(|scope| {
         scope.spawn(|| raise(settings, &catalog, workspace, &mut Vec::new()).map(drop)).join()

@@ -15,7 +15,7 @@ pub(super) fn prompt(name: &str, args: &Run, file: &FileLayer, workspace: &Path)
         return Ok(None);
     }
     let settings = settle(flags(args)?.over(config::environment()).over(file.layer.clone()), file, workspace)?;
-    plugin::settings::prompt_of_mode(name, &settings, &catalog(workspace, file)?, workspace)
+    plugin::settings::prompt_of_mode(name, &settings, &catalog(workspace, file), workspace)
 }
 
 /// `ralph build 20`: in the project of an agent script the only word is the number of iterations.

@@ -313,11 +313,16 @@ pub(crate) struct Resume {
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
+    /// Continue even a completed run, with its limits of iterations and time once more, and give the agent the text of this file.
+    #[arg(long, value_name = "FILE", hide = true, num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "a flag with or without a value")]
+    pub again: Option<Option<PathBuf>>,
+
     /// Resume although the working directory is no longer as the run left it.
     #[arg(long)]
     pub force: bool,
 
-    /// New maximum for iterations, counted over the whole run.
+    /// New maximum for iterations, counted over the whole run; with `--phases`, over each phase.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
 

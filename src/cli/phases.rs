@@ -6,7 +6,7 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Phases")]
 pub(crate) struct Phases {
-    /// Play these modes one after the other in one run, such as `plan,build,review`. While the review leaves open items in REVIEW.md, build and review are repeated.
+    /// Play these modes one after the other in one run, such as `plan,build,review`. While the review leaves open items in REVIEW.md, build and review are repeated. `-n` limits each phase, the other limits the whole run.
     #[arg(long, value_name = "MODES", value_delimiter = ',', conflicts_with_all = ["interactive"])]
     pub phases: Vec<String>,
 

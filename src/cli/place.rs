@@ -20,6 +20,14 @@ pub(crate) struct PlaceArgs {
     #[arg(long)]
     pub include_changes: bool,
 
+    /// The commit that the branch of a task starts at. The run is one of a batch: ralph commits, and the coordinator waits and merges.
+    #[arg(long, value_name = "COMMIT", hide = true, requires = "worktree")]
+    pub task_base: Option<String>,
+
+    /// A check of a task, besides those of `ralph.yml`.
+    #[arg(long, value_name = "COMMAND", hide = true, requires = "task_base")]
+    pub task_verify: Vec<String>,
+
     /// What to do with the branch when the run completes: `none`, `ff`, `squash` or `pr` [default: none].
     #[arg(long, value_name = "HOW", value_parser = merge, conflicts_with = "pr")]
     pub merge: Option<Merge>,

@@ -24,7 +24,7 @@ use crate::ui::{Ink, Palette, harmless, out, pretty, wrap};
 pub(crate) fn run(args: &Agents) -> Result<u8, UserError> {
     let workspace = working_directory()?;
     let file = config::nearest_file(args.config.clone(), &workspace)?;
-    let catalog = catalog(&workspace, &file)?;
+    let catalog = catalog(&workspace, &file);
     warn(file.warnings.iter().chain(&catalog.warnings()));
     let mut code = 0;
     let text = match &args.action {
@@ -85,7 +85,7 @@ fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<
                 Verdict::Left(format!("`{first}` is picked first"))
             }
             (None, State::Installed { .. } | State::NotExamined, None) => {
-                taken = Some(&entry.definition.id);
+                taken = Some(&entry.id);
                 Verdict::Taken
             }
         };
@@ -222,7 +222,7 @@ fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> R
         (agent, found, source)
     } else {
         let entry = catalog.find(&args.name)?;
-        let adapter = file.adapter(&entry.definition.id);
+        let adapter = file.adapter(&entry.id);
         let (agent, found) = agent::locate(&entry.definition, options(&settings, &adapter), workspace);
         (agent, found, entry.source.to_string())
     };

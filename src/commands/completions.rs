@@ -8,14 +8,13 @@ use clap_complete::Shell;
 
 use crate::agent::Catalog;
 use crate::cli::{self, Cli, Completions};
-use crate::error::UserError;
 use crate::transcript;
 use crate::ui::out;
 
 /// Prints them.
-pub(crate) fn run(args: &Completions) -> Result<u8, UserError> {
+pub(crate) fn run(args: &Completions) -> u8 {
     // The script is sourced by a shell: no name from the repository may be in it.
-    let catalog = Catalog::built_in()?;
+    let catalog = Catalog::built_in();
     let mut command = named(Cli::command(), &catalog);
     let shell = match args.shell {
         cli::Shell::Bash => Shell::Bash,
@@ -27,7 +26,7 @@ pub(crate) fn run(args: &Completions) -> Result<u8, UserError> {
     text.extend_from_slice(ids(&command, shell).as_bytes());
     // The reader may be gone.
     let _ = out::stdout().write_all(&text);
-    Ok(0)
+    0
 }
 
 /// Runs are known by ids that only the directory knows: the shell asks for them.

@@ -49,7 +49,7 @@ fn drawn(hats: &Hats) -> String {
         for topic in &hat.publishes {
             let _ = writeln!(text, "  publishes  {topic} -> {}", names(&heard(hats, topic)));
         }
-        if let Some(agent) = hat.wearer.shown() {
+        if let Some(agent) = hat.choice.shown() {
             let _ = writeln!(text, "  agent      {agent}");
         }
     }

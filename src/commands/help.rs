@@ -15,7 +15,7 @@ use crate::plugin::files;
 
 /// What most people need, in the order in which they need it.
 const MAIN: &[(&str, &[&str])] = &[
-    ("Run", &["run", "plan", "build", "resume", "merge", "undo"]),
+    ("Run", &["run", "plan", "build", "batch", "resume", "merge", "undo"]),
     ("Steer", &["status", "hint", "pause", "stop"]),
     ("Look back", &["runs", "show", "diff", "tui", "serve"]),
     ("Set up", &["init", "doctor", "agents", "config"]),
@@ -23,7 +23,23 @@ const MAIN: &[(&str, &[&str])] = &[
 
 /// Every command, plumbing last.
 const ALL: &[(&str, &[&str])] = &[
-    ("Run", &["run", "plan", "build", "review", "understand", "resume", "answer", "merge", "discard", "undo"]),
+    (
+        "Run",
+        &[
+            "run",
+            "plan",
+            "build",
+            "review",
+            "understand",
+            "resume",
+            "answer",
+            "batch",
+            "tasks",
+            "merge",
+            "discard",
+            "undo",
+        ],
+    ),
     ("Steer", &["status", "hint", "pause", "continue", "stop", "retry", "limit"]),
     ("Look back", &["runs", "show", "diff", "logs", "tui", "serve", "replay", "stats", "export", "path", "clean"]),
     ("Set up", &["init", "doctor", "agents", "config", "sandbox", "notify", "hats", "prompt", "completions", "man"]),

@@ -66,7 +66,7 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
     let remark = "or `auto`, or another name from `ralph agents`".to_owned();
     if let Some(name) = &args.agent {
         if !["auto", "custom"].contains(&name.as_str()) {
-            choose::catalog(workspace, &FileLayer::default())?.find(name)?;
+            choose::catalog(workspace, &FileLayer::default()).find(name)?;
         }
         return Ok((name.clone(), remark, format!("agent `{name}`")));
     }
@@ -92,7 +92,7 @@ fn agent(args: &Init, workspace: &Path) -> Result<(String, String, String), User
 
 /// The same from the configuration of another loop, with what it says about the run.
 fn taken_over(workspace: &Path) -> Result<(String, String, String, Layer), UserError> {
-    let catalog = choose::catalog(workspace, &FileLayer::default())?;
+    let catalog = choose::catalog(workspace, &FileLayer::default());
     let mut taken = plugin::settings::layer(&Layer::default().settle(), &catalog, workspace)?;
     let Some(Setting { value: agent, origin }) = taken.agent.take() else {
         return Err(UserError::usage("no configuration of another loop found").hint(

@@ -2,6 +2,7 @@
 
 mod agents;
 mod as_claude;
+mod batch;
 mod clean;
 mod completions;
 mod config;
@@ -33,6 +34,7 @@ mod show;
 mod stats;
 mod status;
 mod steer;
+mod tasks;
 mod translate;
 mod tui;
 mod undo;
@@ -115,6 +117,8 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Clean(args) => clean::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Discard(args) => discard::run(&args),
+        Command::Batch(args) => batch::run(&args),
+        Command::Tasks(args) => tasks::run(&args),
         Command::Undo(args) => undo::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Doctor(args) => doctor::run(&args),
@@ -126,7 +130,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Help(args) => help::run(&args),
         Command::Sandbox(args) => sandbox::run(&args),
         Command::Schema(args) => Ok(schema::run(&args)),
-        Command::Completions(args) => completions::run(&args),
+        Command::Completions(args) => Ok(completions::run(&args)),
         Command::Man(args) => man::run(&args),
         Command::JqService(args) => Ok(jq_service::run(&args)),
         Command::DemoAgent => demo_agent::run(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::dry_run;
-use crate::app::execute::{Keeping, LockedWorkspace, Performance, unusable};
+use crate::app::execute::{Keeping, LockedWorkspace, PreparedRun, unusable};
 use crate::app::placing::{self, Placed};
 use crate::app::planning::{Planned, plan};
 use crate::app::saved_plan::SavedPlan;
@@ -13,10 +13,12 @@ use crate::app::{find, follow_up, phases, working_directory};
 use crate::cli::Run;
 use crate::config::Merge;
 use crate::error::{UserError, io_reason};
+use crate::journal::store::GOAL;
 use crate::journal::{Journal, Summary};
 use crate::process;
 use crate::redact::Redactor;
 use crate::run::Memory;
+use crate::run::prompt::Source;
 use crate::ui::out;
 use crate::ui::web::Access;
 
@@ -57,16 +59,16 @@ fn begin(
     show: Show,
 ) -> Result<u8, NotBegun> {
     let ready = ready(args, mode, workspace, placed, show).map_err(NotBegun::Before)?;
-    let Some(Ready { performance, stage, merge }) = ready else { return Ok(0) };
-    let run = performance.directory.clone();
-    let code = performance.play(stage, show, &args.view).map_err(NotBegun::After)?;
+    let Some(Ready { prepared, locked, merge }) = ready else { return Ok(0) };
+    let run = prepared.directory.clone();
+    let code = prepared.run_to_end(locked, show, &args.view).map_err(NotBegun::After)?;
     follow_up::next(code, &run, show, merge).map_err(NotBegun::After)
 }
 
 /// A run that has its directory and its lock.
 struct Ready {
-    performance: Performance,
-    stage: LockedWorkspace,
+    prepared: PreparedRun,
+    locked: LockedWorkspace,
     merge: Merge,
 }
 
@@ -110,15 +112,19 @@ fn ready(
     if let Some(place) = placed.map(|placed| &placed.place).filter(|place| place.worktree.is_some()) {
         store = store.of(&place.repository);
     }
-    let stage = LockedWorkspace::take(store)?;
-    let unusable = |error: std::io::Error| unusable(stage.store.path(), &error);
-    let directory = stage.store.create_run().map_err(unusable)?;
+    let locked = LockedWorkspace::take(store)?;
+    let unusable = |error: std::io::Error| unusable(locked.store.path(), &error);
+    let directory = locked.store.create_run().map_err(unusable)?;
     // A resumed run uses the same agent, whatever is installed then.
     if settings.agent.value == "auto" {
         plan.chosen().agent.id().clone_into(&mut settings.agent.value);
     }
     if let Some(placed) = placed {
         directory.set_place(&placed.place).map_err(unusable)?;
+    }
+    let prompts = later.iter().map(|(_, phase)| &phase.plan.prompt);
+    if let Some(goal) = std::iter::once(&plan.prompt).chain(prompts).find_map(Source::goal) {
+        directory.keep(GOAL, &goal, &Redactor::of_process()).map_err(unusable)?;
     }
     // Before the journal: a directory with a journal is a run, and every run can continue.
     let redactor = Redactor::of_process();
@@ -131,8 +137,8 @@ fn ready(
     }
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
-    let performance = Performance { plan, directory, journal, summary, memory, keeping };
-    Ok(Some(Ready { performance, stage, merge: settings.merge.value }))
+    let prepared = PreparedRun { plan, directory, journal, summary, memory, keeping };
+    Ok(Some(Ready { prepared, locked, merge: settings.merge.value }))
 }
 
 /// Starts the page beside the run, and says where it is.

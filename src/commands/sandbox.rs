@@ -10,8 +10,8 @@ use crate::cli::{Explain, SandboxAction, SandboxArgs};
 use crate::config::{self, Settings};
 use crate::error::UserError;
 use crate::process::wall::machine;
-use crate::process::{self, Clocks, Exit, Invocation, Link, Needs, Output, Place, Stdin, StopReason, runtime};
-use crate::run::{Came, Interrupts, start_error};
+use crate::process::{self, Clocks, Exit, Invocation, Link, Needs, Output, Place, Stdin, runtime};
+use crate::run::{Interrupts, start_error};
 use crate::sandbox::{Built, Mode, Purpose, describe_machine};
 use crate::ui::out;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &SandboxArgs) -> Result<u8, UserError> {
     let named = explained.and_then(|explain| explain.agent.clone()).or_else(|| args.agent.clone());
     let usual = if configured == Mode::Off { Mode::Workspace } else { configured };
     settings.sandbox_mode.value = mode.unwrap_or(usual);
-    let catalog = choose::catalog(&workspace, &file)?;
+    let catalog = choose::catalog(&workspace, &file);
     let agent = named.or_else(|| Some(settings.agent.value.clone()).filter(|name| name != "auto"));
     let needs = agent.as_deref().map(|name| sandbox::needs_of(name, &catalog)).unwrap_or_default();
     match &args.action {
@@ -84,19 +84,7 @@ async fn supervise(invocation: Invocation) -> Result<Exit, UserError> {
     loop {
         tokio::select! {
             biased;
-            came = interrupts.next() => match came {
-                Came::Interrupt(..) if interrupted => process.kill(),
-                Came::Interrupt(..) => {
-                    interrupted = true;
-                    process.stop(StopReason::Asked);
-                }
-                Came::Suspend => {
-                    process.pause();
-                    process::suspend_self();
-                    process.resume();
-                }
-                Came::Resized | Came::Retry => {}
-            },
+            came = interrupts.next() => came.pass_to(&mut process, &mut interrupted),
             output = process.next() => if let Output::Ended(ended) = output {
                 return Ok(ended.exit);
             },

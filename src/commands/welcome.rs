@@ -22,7 +22,7 @@ pub(crate) fn run() -> Result<u8, UserError> {
         return print(&status(&run));
     }
     let file = config::nearest_file(None, &workspace)?;
-    let text = match installed(&file, &workspace)? {
+    let text = match installed(&file, &workspace) {
         None => "ralph runs your coding agent in a loop until your checks say it's done.\n\n\
                  No agent CLI was found on PATH. Try the built-in demo agent:\n  ralph run --agent demo\n\
                  or install an agent, for example:\n  npm install -g @anthropic-ai/claude-code\n\
@@ -55,13 +55,13 @@ fn next(agent: &str, file: &FileLayer, workspace: &Path) -> String {
 }
 
 /// The first agent whose program is found; nothing is started.
-fn installed(file: &FileLayer, workspace: &Path) -> Result<Option<String>, UserError> {
+fn installed(file: &FileLayer, workspace: &Path) -> Option<String> {
     if let Some(agent) = file.layer.agent.as_ref().filter(|agent| agent.value != "auto") {
-        return Ok(Some(agent.value.clone()));
+        return Some(agent.value.clone());
     }
-    let catalog = catalog(workspace, file)?;
+    let catalog = catalog(workspace, file);
     let mut entries = catalog.entries().iter().filter(|entry| passed_over(entry, file).is_none());
     let is_there = |program: &String| process::check(&Invocation::new(program, workspace)).is_ok();
     let found = entries.find(|entry| entry.definition.commands.iter().any(is_there));
-    Ok(found.map(|entry| entry.definition.id.clone()))
+    found.map(|entry| entry.id.clone())
 }

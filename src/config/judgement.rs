@@ -13,7 +13,7 @@ use crate::error::UserError;
 use crate::nearest::nearest;
 use crate::run::budget::{Price, Pricing};
 use crate::run::decide::Permission;
-use crate::run::hats::{Hat, Wearer};
+use crate::run::hats::{AgentChoice, Hat};
 use crate::run::notify::Moment;
 use crate::yaml::{Node, Value};
 
@@ -228,8 +228,8 @@ impl SettingValue for Pricing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HatList {
     pub hats: Vec<Hat>,
-    /// The hats that say who wears them, and where.
-    pub wearers: Vec<Setting<(String, Wearer)>>,
+    /// The hats that name an agent, and where.
+    pub choices: Vec<Setting<(String, AgentChoice)>>,
 }
 
 const HAT_KEYS: [&str; 13] = [
@@ -253,7 +253,7 @@ impl SettingValue for HatList {
         let mut list = Self::default();
         for entry in reading.entries(node, key, "a mapping of hats")? {
             let (hat, origin) = hat(reading, &entry.key, &entry.node, &format!("{key}.{}", entry.key))?;
-            list.wearers.extend(origin.map(|origin| Setting::new((hat.id.clone(), hat.wearer.clone()), origin)));
+            list.choices.extend(origin.map(|origin| Setting::new((hat.id.clone(), hat.choice.clone()), origin)));
             list.hats.push(hat);
         }
         Ok(list)
@@ -280,7 +280,7 @@ impl SettingValue for HatList {
             if !hat.instructions.is_empty() {
                 put("instructions", json!(hat.instructions));
             }
-            let Wearer { agent, command, args, model, effort, tools, permissions } = &hat.wearer;
+            let AgentChoice { agent, command, args, model, effort, tools, permissions } = &hat.choice;
             match (agent, command) {
                 (_, Some(argv)) => put("agent", json!({"command": argv.first(), "args": argv.get(1..)})),
                 (Some(agent), None) => put("agent", json!(agent)),
@@ -327,7 +327,7 @@ impl SettingValue for HatList {
     }
 }
 
-/// A hat, and where it says who wears it.
+/// A hat, and where it names an agent.
 fn hat(reading: &mut Reading<'_>, id: &str, node: &Node, full: &str) -> Result<(Hat, Option<Origin>), UserError> {
     let mut hat = Hat { id: id.to_owned(), name: id.to_owned(), ..Hat::default() };
     let mut origin = None;
@@ -341,17 +341,17 @@ fn hat(reading: &mut Reading<'_>, id: &str, node: &Node, full: &str) -> Result<(
             "triggers" => hat.triggers = topics(reading, node, &key)?,
             "publishes" => hat.publishes = topics(reading, node, &key)?,
             "instructions" => hat.instructions = String::read(reading, node, &key)?,
-            "agent" | "backend" => backend(reading, node, &key, &mut hat.wearer)?,
-            "args" | "backend_args" => hat.wearer.args.extend(Vec::<String>::read(reading, node, &key)?),
-            "model" => hat.wearer.model = Some(String::read(reading, node, &key)?),
-            "effort" => hat.wearer.effort = Some(String::read(reading, node, &key)?),
-            "tools" => hat.wearer.tools = Vec::<String>::read(reading, node, &key)?,
-            "permissions" => hat.wearer.permissions = Some(Permissions::read(reading, node, &key)?),
+            "agent" | "backend" => backend(reading, node, &key, &mut hat.choice)?,
+            "args" | "backend_args" => hat.choice.args.extend(Vec::<String>::read(reading, node, &key)?),
+            "model" => hat.choice.model = Some(String::read(reading, node, &key)?),
+            "effort" => hat.choice.effort = Some(String::read(reading, node, &key)?),
+            "tools" => hat.choice.tools = Vec::<String>::read(reading, node, &key)?,
+            "permissions" => hat.choice.permissions = Some(Permissions::read(reading, node, &key)?),
             "max_activations" => hat.max_activations = Some(u32::read(reading, node, &key)?),
             "default_publishes" => hat.default_publishes = Some(String::read(reading, node, &key)?),
             other => unknown(reading, full, other, entry, &HAT_KEYS),
         }
-        if origin.is_none() && hat.wearer != Wearer::default() {
+        if origin.is_none() && hat.choice != AgentChoice::default() {
             origin = Some(reading.origin(node));
         }
     }
@@ -363,9 +363,9 @@ fn hat(reading: &mut Reading<'_>, id: &str, node: &Node, full: &str) -> Result<(
 
 /// The agent of a hat: its name, `{type, args}`, `{type, agent, args}` for an agent with profiles of its own, or
 /// `{command, args}` for any command.
-fn backend(reading: &mut Reading<'_>, node: &Node, key: &str, wearer: &mut Wearer) -> Result<(), UserError> {
+fn backend(reading: &mut Reading<'_>, node: &Node, key: &str, choice: &mut AgentChoice) -> Result<(), UserError> {
     if !matches!(node.value, Value::Map(_)) {
-        wearer.agent = Some(String::read(reading, node, key)?);
+        choice.agent = Some(String::read(reading, node, key)?);
         return Ok(());
     }
     let form = "the name of an agent, or a mapping with `type` or `command`";
@@ -374,15 +374,15 @@ fn backend(reading: &mut Reading<'_>, node: &Node, key: &str, wearer: &mut Weare
         let full = format!("{key}.{}", entry.key);
         let node = &entry.node;
         match entry.key.as_str() {
-            "type" => wearer.agent = Some(String::read(reading, node, &full)?),
+            "type" => choice.agent = Some(String::read(reading, node, &full)?),
             "agent" => profile = vec!["--agent".to_owned(), String::read(reading, node, &full)?],
-            "command" => wearer.command = Some(vec![Program::read(reading, node, &full)?.0]),
+            "command" => choice.command = Some(vec![Program::read(reading, node, &full)?.0]),
             "args" => args = Vec::<String>::read(reading, node, &full)?,
             other => unknown(reading, key, other, entry, &["type", "agent", "command", "args"]),
         }
     }
-    match (&wearer.agent, &mut wearer.command) {
-        (Some(_), None) => wearer.args.splice(0..0, profile.into_iter().chain(args)).for_each(drop),
+    match (&choice.agent, &mut choice.command) {
+        (Some(_), None) => choice.args.splice(0..0, profile.into_iter().chain(args)).for_each(drop),
         (None, Some(command)) if profile.is_empty() => command.extend(args),
         _ => return Err(reading.expected(node, key, form)),
     }

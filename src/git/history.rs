@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::command::GitError;
 use super::moment::Moment;
 use super::repository::Repository;
-use super::store;
 use super::tracked::Tracked;
+use super::{files, store};
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// The directory of a run that holds them.
@@ -21,6 +21,8 @@ const MOST_INDEX: u64 = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct History {
     directory: PathBuf,
+    /// The index that was last kept: what its file looked like, and its blob.
+    index: Option<(u64, String)>,
 }
 
 /// The state after an iteration; 0 is before the first one.
@@ -34,7 +36,7 @@ pub(crate) struct Point {
 impl History {
     /// The history of a run.
     pub(crate) fn at(run: &Path) -> Self {
-        Self { directory: run.join(DIRECTORY) }
+        Self { directory: run.join(DIRECTORY), index: None }
     }
 
     /// Where its objects are; `None` when they cannot be kept.
@@ -50,19 +52,13 @@ impl History {
         self.directory.join("objects")
     }
 
-    pub(super) async fn keep(&self, iteration: u32, tracked: &Tracked) -> Result<(), GitError> {
+    pub(super) async fn keep(&mut self, iteration: u32, tracked: &Tracked) -> Result<(), GitError> {
         let failed = |error: std::io::Error| GitError::Failed(error.to_string());
         // What was last seen is old, and git may wait forever.
         if tracked.is_unseen() {
             return Err(GitError::Failed("the files could not be read".to_owned()));
         }
-        let index = match super::files::read(&tracked.repository.directory.join("index"), MOST_INDEX) {
-            Some(bytes) => {
-                let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
-                Some(String::from_utf8_lossy(&printed.bytes).trim().to_owned())
-            }
-            None => None,
-        };
+        let index = self.keep_index(tracked).await?;
         let apart = tracked.now.apart.keys().cloned().collect();
         let (head, branch) = (tracked.head.commit.clone(), tracked.head.branch.clone());
         // An agent may have left the branch on which the run began; an undo moves that one.
@@ -79,9 +75,25 @@ impl History {
         file.and_then(|mut file| file.write_all(&line)).map_err(failed)
     }
 
+    /// Stores the repository's index, unless it is the one that was stored last, and gives its blob.
+    async fn keep_index(&mut self, tracked: &Tracked) -> Result<Option<String>, GitError> {
+        let path = tracked.repository.directory.join("index");
+        let print = std::fs::symlink_metadata(&path).ok().map(|metadata| files::stat_print(&metadata));
+        if let (Some(print), Some((last, blob))) = (print, &self.index)
+            && print == *last
+        {
+            return Ok(Some(blob.clone()));
+        }
+        let Some(bytes) = files::read(&path, MOST_INDEX) else { return Ok(None) };
+        let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
+        let blob = String::from_utf8_lossy(&printed.bytes).trim().to_owned();
+        self.index = print.map(|print| (print, blob.clone()));
+        Ok(Some(blob))
+    }
+
     /// All states, oldest first. An iteration that was repeated is there more than once.
     pub(crate) fn points(&self) -> Vec<Point> {
-        let bytes = super::files::read(&self.directory.join(POINTS), 64 * 1024 * 1024).unwrap_or_default();
+        let bytes = files::read(&self.directory.join(POINTS), 64 * 1024 * 1024).unwrap_or_default();
         let lines = bytes.split(|&byte| byte == b'\n');
         lines.filter_map(|line| serde_json::from_slice::<Point>(line).ok()).collect()
     }

@@ -1,6 +1,7 @@
-//! Copies a repository's index for ralph's own use. The copy keeps what git knows about unchanged files (their times and sizes), so
+//! Reads an index of git, and copies a repository's index for ralph's own use. The copy keeps what git knows about unchanged files (their times and sizes), so
 //! that they need not be read, and drops everything that hides changes: flags, extensions, conflicts and submodules.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -28,19 +29,82 @@ const STAGE: u16 = 0x3000;
 
 /// The copy; `None` when the index is damaged or of a kind that cannot be copied.
 pub(super) fn copy(index: &[u8], id_length: usize, skipped: &[PathBuf]) -> Option<Copied> {
+    let mut copied = Copied { bytes: Vec::with_capacity(index.len()), ..Copied::default() };
+    copied.bytes.extend_from_slice(b"DIRC\0\0\0\x02\0\0\0\0");
+    let mut kept = 0_u32;
+    for_each(index, id_length, |entry| {
+        match entry.mode & 0o170_000 {
+            SPARSE_DIRECTORY => return None,
+            SUBMODULE => {
+                copied.submodules.push(entry.name.to_owned());
+                return Some(());
+            }
+            _ => {}
+        }
+        if entry.flags & STAGE != 0 {
+            return Some(());
+        }
+        if entry.extended & SKIP_WORKTREE != 0 {
+            copied.left_out.push(entry.name.to_owned());
+        }
+        let path = Path::new(OsStr::from_bytes(entry.name));
+        copied.has_skipped |= skipped.iter().any(|skipped| path.starts_with(skipped));
+        let written = copied.bytes.len();
+        copied.bytes.extend_from_slice(entry.stat_and_id);
+        let length = u16::try_from(entry.name.len()).unwrap_or(u16::MAX).min(0x0fff);
+        copied.bytes.extend_from_slice(&length.to_be_bytes());
+        copied.bytes.extend_from_slice(entry.name);
+        let padded = written + ((copied.bytes.len() - written + 8) & !7);
+        copied.bytes.resize(padded, 0);
+        kept += 1;
+        Some(())
+    })?;
+    copied.bytes[8..12].copy_from_slice(&kept.to_be_bytes());
+    // No checksum, as with `index.skipHash`.
+    copied.bytes.resize(copied.bytes.len() + id_length, 0);
+    Some(copied)
+}
+
+/// Mode and content of these files; `None` when the index cannot be read.
+pub(super) fn contents(
+    index: &[u8],
+    id_length: usize,
+    files: &BTreeSet<PathBuf>,
+) -> Option<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for_each(index, id_length, |entry| {
+        let path = Path::new(OsStr::from_bytes(entry.name));
+        if entry.flags & STAGE == 0 && files.contains(path) {
+            let id = &entry.stat_and_id[STAT..];
+            found.insert(path.to_owned(), [&entry.mode.to_be_bytes(), id].concat());
+        }
+        Some(())
+    })?;
+    Some(found)
+}
+
+struct Entry<'a> {
+    mode: u32,
+    stat_and_id: &'a [u8],
+    flags: u16,
+    extended: u16,
+    name: &'a [u8],
+}
+
+/// Reads all entries, until `see` gives `None`.
+fn for_each(index: &[u8], id_length: usize, mut see: impl FnMut(&Entry<'_>) -> Option<()>) -> Option<()> {
     let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
     let short = |at: usize| Some(u16::from_be_bytes(index.get(at..at + 2)?.try_into().ok()?));
     let version = number(4)?;
     if index.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
         return None;
     }
-    let mut copied = Copied { bytes: Vec::with_capacity(index.len()), ..Copied::default() };
-    copied.bytes.extend_from_slice(b"DIRC\0\0\0\x02\0\0\0\0");
-    let (mut at, mut kept, mut name) = (12, 0_u32, Vec::new());
+    let (mut at, mut name) = (12, Vec::new());
     for _ in 0..number(8)? {
         let start = at;
         let mode = u32::from_be_bytes(index.get(start..)?.get(MODE)?.try_into().ok()?);
         at += STAT + id_length;
+        let stat_and_id = index.get(start..at)?;
         let flags = short(at)?;
         at += 2;
         let mut extended = 0;
@@ -58,39 +122,10 @@ pub(super) fn copy(index: &[u8], id_length: usize, skipped: &[PathBuf]) -> Optio
         name.extend_from_slice(&index[at..end]);
         // Up to version 3 entries are padded to a multiple of eight, with one NUL at least.
         at = if version == 4 { end + 1 } else { start + ((end - start + 8) & !7) };
-        match mode & 0o170_000 {
-            SPARSE_DIRECTORY => return None,
-            SUBMODULE => {
-                copied.submodules.push(name.clone());
-                continue;
-            }
-            _ => {}
-        }
-        if flags & STAGE != 0 {
-            continue;
-        }
-        if extended & SKIP_WORKTREE != 0 {
-            copied.left_out.push(name.clone());
-        }
-        let path = Path::new(OsStr::from_bytes(&name));
-        copied.has_skipped |= skipped.iter().any(|skipped| path.starts_with(skipped));
-        let written = copied.bytes.len();
-        copied.bytes.extend_from_slice(index.get(start..start + STAT + id_length)?);
-        let length = u16::try_from(name.len()).unwrap_or(u16::MAX).min(0x0fff);
-        copied.bytes.extend_from_slice(&length.to_be_bytes());
-        copied.bytes.extend_from_slice(&name);
-        let padded = written + ((copied.bytes.len() - written + 8) & !7);
-        copied.bytes.resize(padded, 0);
-        kept += 1;
+        see(&Entry { mode, stat_and_id, flags, extended, name: &name })?;
     }
     // A split index has its entries in another file.
-    if index.get(at..at + 4) == Some(b"link") {
-        return None;
-    }
-    copied.bytes[8..12].copy_from_slice(&kept.to_be_bytes());
-    // No checksum, as with `index.skipHash`.
-    copied.bytes.resize(copied.bytes.len() + id_length, 0);
-    Some(copied)
+    (index.get(at..at + 4) != Some(b"link")).then_some(())
 }
 
 /// How much of the last name a name of version 4 does not share: git's variable-length number.

@@ -12,6 +12,7 @@ mod files_at;
 mod guarded;
 mod history;
 mod index;
+mod known_files;
 mod merging;
 mod moment;
 mod plain;

@@ -88,6 +88,8 @@ pub(crate) struct Snapshots {
     limits: Limits,
     told: BTreeSet<String>,
     changed: bool,
+    /// The files before the run that continues, of the repository of the working directory.
+    began: Option<String>,
     /// Where the states after the iterations are kept, for `ralph undo`.
     history: Option<History>,
 }
@@ -130,12 +132,15 @@ impl Snapshots {
             new_repositories: BTreeSet::new(),
             told: BTreeSet::new(),
             changed: false,
+            began: None,
             history: (undo == Undo::Kept).then(|| History::at(run)),
         };
         let found = match Repository::around(workspace) {
             Some(repository) => snapshots.track(repository).await,
             None => false,
         };
+        let first = snapshots.history.as_ref().and_then(|history| history.points().into_iter().next());
+        snapshots.began = first.and_then(|point| point.moment.checked().ok()).map(|moment| moment.tree);
         if !found {
             snapshots.plain = Some(snapshots.look_at_files().await.0);
             snapshots.first_plain = snapshots.plain.clone().unwrap_or_default();
@@ -172,9 +177,10 @@ impl Snapshots {
 
     /// Keeps the state after an iteration for `ralph undo`; 0 is before the first one.
     pub(crate) async fn keep(&mut self, iteration: u32) {
-        let (Some(history), Some(root)) = (&self.history, self.root()) else { return };
+        let Self { history: Some(history), repositories, workspace, limits, .. } = self else { return };
+        let Some(root) = root(repositories, workspace) else { return };
         if let Err(error) = history.keep(iteration, root).await {
-            self.limits.notices.push(format!("`ralph undo` cannot go back to iteration {iteration}: {error}"));
+            limits.notices.push(format!("`ralph undo` cannot go back to iteration {iteration}: {error}"));
         }
     }
 
@@ -291,11 +297,21 @@ impl Snapshots {
         self.root().is_some()
     }
 
-    /// Everything that the iterations changed, from the start to the last one of them.
+    /// True when the patch of the whole run also has what was changed before the run was resumed.
+    pub(crate) fn knows_start(&self) -> bool {
+        self.began.is_some() && self.has_repository()
+    }
+
+    /// Everything that the iterations changed, from the start of the run to the last one of them, also when it was resumed since.
+    /// Repositories inside the working directory are compared with how they were when the run was last resumed.
     pub(crate) async fn whole_patch(&self) -> Option<String> {
         let mut patch = String::new();
-        for tracked in self.repositories.iter().filter(|tracked| tracked.first.tree != tracked.last) {
-            patch += &tracked.store.patch(&tracked.first.tree, &tracked.last, &self.below(tracked)).await.ok()?;
+        for (index, tracked) in self.repositories.iter().enumerate() {
+            let began = self.began.as_ref().filter(|_| index == 0 && self.has_repository());
+            let first = began.unwrap_or(&tracked.first.tree);
+            if *first != tracked.last {
+                patch += &tracked.store.patch(first, &tracked.last, &self.below(tracked)).await.ok()?;
+            }
         }
         Some(patch)
     }
@@ -344,7 +360,7 @@ impl Snapshots {
     }
 
     fn root(&self) -> Option<&Tracked> {
-        self.repositories.first().filter(|first| self.workspace.starts_with(&first.repository.top))
+        root(&self.repositories, &self.workspace)
     }
 
     fn is_tracked(&self, top: &Path) -> bool {
@@ -428,4 +444,9 @@ impl Snapshots {
             _ => String::new(),
         }
     }
+}
+
+/// The repository of the working directory.
+fn root<'a>(repositories: &'a [Tracked], workspace: &Path) -> Option<&'a Tracked> {
+    repositories.first().filter(|first| workspace.starts_with(&first.repository.top))
 }

@@ -1,6 +1,7 @@
 //! A git directory of ralph's own beside a repository: it reads the repository's objects and writes only to itself. It is private,
 //! knows no filters, hooks or remotes, and is removed when it is dropped.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -119,6 +120,11 @@ impl Store {
             let _ = self.git(&["read-tree", "--end-of-options", commit], Vec::new()).await;
         }
         Indexed { has_skipped: true, ..Indexed::default() }
+    }
+
+    /// Mode and content of these files in the store's own index.
+    pub(super) fn contents(&self, files: &BTreeSet<PathBuf>, id_length: usize) -> Option<BTreeMap<PathBuf, Vec<u8>>> {
+        index::contents(&files::read(&self.directory.join("index"), MOST_INDEX)?, id_length, files)
     }
 
     /// Runs git on this store.

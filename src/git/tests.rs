@@ -66,6 +66,27 @@ async fn look(snapshots: &mut Snapshots) -> Change {
     snapshots.take(By::Agent, true, Effort::Touched).await
 }
 
+/// The short way, which asks git for no status.
+#[tokio::test]
+async fn of_known_files_only_those_with_another_content_are_named() {
+    let place = Place::with_commit(&["a", "b", "c", "d/e"]);
+    let mut snapshots = place.open().await;
+    look(&mut snapshots).await;
+    place.write("a", "another");
+    place.write("b", &std::fs::read_to_string(place.work.join("b")).unwrap());
+    std::fs::remove_file(place.work.join("c")).unwrap();
+    std::fs::set_permissions(place.work.join("d/e"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let change = look(&mut snapshots).await;
+    assert_eq!(change.files, ["a", "c", "d/e"]);
+    assert!(change.patch.unwrap().contains("+another"));
+    place.write("a", "another");
+    assert_eq!(look(&mut snapshots).await.moved, Some(false));
+    place.git(&["commit", "-qam", "all"]);
+    place.write("a", "third");
+    let change = look(&mut snapshots).await;
+    assert!(change.files.contains(&"a".to_owned()) && change.commits.len() == 1, "{change:?}");
+}
+
 #[tokio::test]
 async fn a_dirty_tree_is_no_progress_until_its_content_changes() {
     let place = Place::with_commit(&["a"]);

@@ -45,7 +45,7 @@ pub(super) struct Tracked {
     pub(super) uncommitted: usize,
     rules: Vec<u8>,
     /// Files that ralph itself writes.
-    own: Vec<PathBuf>,
+    pub(super) own: Vec<PathBuf>,
     /// Directories and files that are not watched.
     skipped: Vec<PathBuf>,
     watch: Watching,
@@ -194,6 +194,9 @@ impl Tracked {
         }
         // Before git looks: what is touched meanwhile is seen next time.
         let touched = self.touched().filter(|_| effort == Effort::Touched);
+        if let Some(before) = touched.as_ref().and_then(|touched| self.only_known_files(touched, limits)) {
+            return self.look_at_known_files(before, head, limits).await;
+        }
         let mut answer = self.status(touched.as_ref(), limits).await?;
         if Status::read(&answer).new > MOST_NEW && self.leave_out_build_directories(&answer, limits).await? {
             answer = self.status(touched.as_ref(), limits).await?;
@@ -232,7 +235,9 @@ impl Tracked {
                 Err(_) => stored.push(path),
             }
         }
-        let tree = self.store_files(&stored).await?;
+        self.update_index(&stored).await?;
+        let is_same = stored.is_empty() && !self.now.tree.is_empty();
+        let tree = if is_same { self.now.tree.clone() } else { self.write_tree().await? };
         let mut changed: BTreeSet<PathBuf> = BTreeSet::new();
         if tree != self.now.tree {
             changed.extend(stored);
@@ -280,7 +285,7 @@ impl Tracked {
     }
 
     /// Why a file does not go into the tree.
-    fn reason_against(&self, path: &Path, metadata: &std::fs::Metadata, limits: &Limits) -> Option<String> {
+    pub(super) fn reason_against(&self, path: &Path, metadata: &std::fs::Metadata, limits: &Limits) -> Option<String> {
         if !metadata.is_file() {
             return Some("not a regular file".to_owned());
         }
@@ -293,11 +298,8 @@ impl Tracked {
         (!files::is_readable(&self.repository.top.join(path))).then(|| "cannot be read".to_owned())
     }
 
-    /// Puts files as they are now into the index, and gives the tree of it.
-    async fn store_files(&self, paths: &[PathBuf]) -> Result<String, GitError> {
-        if paths.is_empty() && !self.now.tree.is_empty() {
-            return Ok(self.now.tree.clone());
-        }
+    /// Puts files as they are now into the index.
+    pub(super) async fn update_index(&self, paths: &[PathBuf]) -> Result<(), GitError> {
         let (beyond, there): (Vec<&PathBuf>, _) =
             paths.iter().partition(|path| is_beyond_symlink(&self.repository.top, path));
         let listed = |paths: &[&PathBuf], before: &[u8]| -> Vec<u8> {
@@ -313,6 +315,11 @@ impl Tracked {
             let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
             self.store.git(&update, listed(&there, b"")).await?;
         }
+        Ok(())
+    }
+
+    /// The tree of the index.
+    pub(super) async fn write_tree(&self) -> Result<String, GitError> {
         let printed = self.store.git(&["write-tree", "--missing-ok"], Vec::new()).await?;
         let tree = String::from_utf8_lossy(&printed.bytes).trim().to_owned();
         if is_object_id(&tree) { Ok(tree) } else { Err(GitError::Failed("`git write-tree` gave no tree".to_owned())) }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::command::GitError;
 use super::files;
 use super::writer::Writer;
+use crate::journal::disk::step;
 
 const LOCK: &[u8] = b"held by ralph\n";
 const MOST_INDEX: u64 = 1024 * 1024 * 1024;
@@ -17,6 +18,7 @@ pub(super) struct IndexLock(PathBuf);
 impl Drop for IndexLock {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+        step();
     }
 }
 
@@ -30,12 +32,18 @@ impl Writer {
         files::read(&self.index(), MOST_INDEX)
     }
 
-    /// Locks the index against every git.
-    pub(super) fn lock_index(&self) -> Result<IndexLock, GitError> {
+    /// Removes the lock that a killed ralph left. The caller keeps every other ralph out of the work tree.
+    pub(crate) fn remove_stale_index_lock(&self) {
         let path = self.repository.directory.join("index.lock");
         if files::read(&path, 64).is_some_and(|found| LOCK.starts_with(&found)) {
             let _ = std::fs::remove_file(&path);
         }
+    }
+
+    /// Locks the index against every git.
+    pub(super) fn lock_index(&self) -> Result<IndexLock, GitError> {
+        let path = self.repository.directory.join("index.lock");
+        self.remove_stale_index_lock();
         let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
         let mut file = made.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
@@ -44,6 +52,7 @@ impl Writer {
             _ => GitError::Failed(format!("cannot lock the index: {error}")),
         })?;
         let lock = IndexLock(path);
+        step();
         file.write_all(LOCK).map_err(|error| GitError::Failed(format!("cannot lock the index: {error}")))?;
         Ok(lock)
     }
@@ -63,6 +72,9 @@ impl Writer {
             file.write_all(bytes)?;
             file.sync_data()
         });
-        written.and_then(|()| std::fs::rename(&new, index)).map_err(failed)
+        step();
+        let renamed = written.and_then(|()| std::fs::rename(&new, index)).map_err(failed);
+        step();
+        renamed
     }
 }

@@ -9,6 +9,7 @@ use super::files;
 use super::files_at::path_of;
 use super::repository::Repository;
 use super::writer::Writer;
+use crate::journal::disk::step;
 
 /// What a new work tree has checked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,9 @@ impl Writer {
     ) -> Result<Repository, GitError> {
         let failed = |error: io::Error| GitError::Failed(format!("cannot make `{}`: {error}", path.display()));
         std::fs::create_dir(path).map_err(failed)?;
+        step();
         let administration = self.new_administration(path).map_err(failed)?;
+        step();
         let head = match what {
             CheckedOut::Branch(branch) => format!("ref: refs/heads/{branch}\n"),
             CheckedOut::Commit => format!("{commit}\n"),
@@ -72,8 +75,10 @@ impl Writer {
         ];
         for (name, text) in written {
             std::fs::write(administration.join(name), text).map_err(failed)?;
+            step();
         }
         std::fs::write(path.join(".git"), format!("gitdir: {}\n", administration.display())).map_err(failed)?;
+        step();
         self.git_on(&administration.join("index"), path, &["read-tree", "--reset", "-u", commit], Vec::new()).await?;
         Repository::at(path).ok_or_else(|| GitError::Failed(format!("`{}` is no worktree", path.display())))
     }
@@ -97,13 +102,14 @@ impl Writer {
         let failed = |error: io::Error| GitError::Failed(format!("cannot remove `{}`: {error}", path.display()));
         match std::fs::remove_dir_all(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
+            _ => step(),
         }
         let all = std::fs::read_dir(self.repository.common.join("worktrees")).into_iter().flatten().flatten();
         for entry in all {
             let link = files::text(&entry.path().join("gitdir"));
             if link.is_some_and(|link| Path::new(&link).parent() == Some(path)) {
                 std::fs::remove_dir_all(entry.path()).map_err(failed)?;
+                step();
             }
         }
         // Git removes the directory with the last one too.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::command::{self, GitError, Place, Printed, is_object_id};
 use super::repository::{Head, Repository};
 use super::store::Store;
+use crate::journal::disk::step;
 
 /// How long writing many files may take.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -95,7 +96,12 @@ impl Writer {
         let variables = self.variables(index);
         let git_directory = self.store.path();
         let place = Place { git_directory, work_tree, variables: &variables, settings: SETTINGS, patience: PATIENCE };
-        command::run_at(place, args, stdin).await
+        let done = command::run_at(place, args, stdin).await;
+        if args.contains(&"-u") {
+            // It wrote files of the work tree.
+            step();
+        }
+        done
     }
 
     /// A question that exit code 1 answers with no.
@@ -120,11 +126,14 @@ impl Writer {
         let place = Place { git_directory, work_tree, variables: &variables, settings: SETTINGS, patience: PATIENCE };
         let marker = self.repository.common.join(format!("{MARKER}{}", std::process::id()));
         let _ = std::fs::write(&marker, "");
+        step();
         let mut done = command::run_at(place, args, Vec::new()).await;
         if done.is_err() && self.remove_stale_locks(args).await {
             done = command::run_at(place, args, Vec::new()).await;
         }
+        step();
         let _ = std::fs::remove_file(&marker);
+        step();
         done.map(drop)
     }
 

@@ -6,12 +6,25 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::safe_copy::SafeCopy;
 
 /// A watched file up to this size is compared in full when it is synced. The clock of a file system is too coarse to tell
 /// every change of it.
 const COMPARED_IN_FULL: u64 = 4 * 1024 * 1024;
+
+/// Called behind each change that a killed command must be able to repeat. In a debug build `CRASH_AT_STEP=N` kills ralph at the
+/// Nth of them: so the crash tests reach every one.
+pub(crate) fn step() {
+    static DONE: AtomicU32 = AtomicU32::new(0);
+    if cfg!(debug_assertions)
+        && let Some(wanted) = std::env::var_os("CRASH_AT_STEP")
+        && wanted == *(DONE.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+    {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
 
 /// A file that is only appended to.
 pub trait Growing: Debug + Send {
@@ -114,6 +127,7 @@ impl Disk for RealDisk {
         if renamed.is_err() {
             let _ = fs::remove_file(&new);
         }
+        step();
         renamed
     }
 

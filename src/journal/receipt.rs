@@ -68,6 +68,9 @@ pub struct Receipt {
     /// How many more there are.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_files: u32,
+    /// Lines that are new and lines that are gone; absent where there is no diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Lines>,
     /// Commits made, as `abbreviated-hash subject`, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<String>,
@@ -89,6 +92,25 @@ pub struct Receipt {
     /// Whether the user's own commands agreed that it is done; absent when they were not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
+}
+
+/// Lines of a diff.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    /// New ones.
+    pub added: u32,
+    /// Those that are gone.
+    pub removed: u32,
+}
+
+impl Lines {
+    /// Those of a patch; `None` when it has none, as with binary files.
+    pub(crate) fn of(patch: &str) -> Option<Self> {
+        let mut changed = Changed::default();
+        changed.count(patch.as_bytes());
+        let Changed { added, removed, .. } = changed;
+        (added + removed > 0).then_some(Self { added, removed })
+    }
 }
 
 /// What a whole run changed.

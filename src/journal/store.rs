@@ -20,6 +20,8 @@ const PROJECT: &str = "project.json";
 
 /// The settings and the prompt with which a run began, beside the journal.
 const PLAN: &str = "plan.json";
+/// The user's goal, beside the journal.
+pub(crate) const GOAL: &str = "goal";
 /// The diff of a whole run, from its start to its end.
 pub(crate) const WHOLE_DIFF: &str = "run";
 /// An id may be shortened to this many characters.
@@ -153,8 +155,11 @@ impl RunDirectory {
         self.path.join("prompts").join(format!("{iteration}.md"))
     }
 
-    /// What the run is for: the first line of its first prompt that says something; empty when there is none yet.
+    /// What the run is for: the user's goal, else the first line of its first prompt that says something; empty when there is none yet.
     pub(crate) fn goal(&self) -> String {
+        if let Some(goal) = self.kept_goal() {
+            return goal;
+        }
         let mut bytes = Vec::new();
         let read = std::fs::File::open(self.prompt(1)).and_then(|file| file.take(BEGINNING).read_to_end(&mut bytes));
         if read.is_err() {
@@ -163,6 +168,13 @@ impl RunDirectory {
         let text = String::from_utf8_lossy(&bytes);
         let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         first.trim_start_matches('#').trim().to_owned()
+    }
+
+    /// The user's goal, where the prompt is that of a mode around it.
+    pub(crate) fn kept_goal(&self) -> Option<String> {
+        let mut text = String::new();
+        std::fs::File::open(self.path.join(GOAL)).ok()?.take(BEGINNING).read_to_string(&mut text).ok()?;
+        Some(text).filter(|text| !text.is_empty())
     }
 
     /// Keeps a text beside the journal, without secrets.
@@ -324,7 +336,7 @@ pub(crate) fn is_id(text: &str) -> bool {
 }
 
 /// `20261115-204512-k3f9`: the time in UTC to the millisecond, then two characters by chance.
-fn new_id(now: Timestamp) -> String {
+pub(crate) fn new_id(now: Timestamp) -> String {
     // In the order in which they sort.
     const LETTERS: &[u8; 32] = b"2345679abcdefghijkmnopqrstuvwxyz";
     let random = RandomState::new().hash_one(0);

@@ -87,7 +87,7 @@ pub(crate) fn claude_for_driver(
     let global = |name: &str| globals.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let allowed = tools::split(global("CLAUDE_ALLOWED_TOOLS").unwrap_or_default());
     let mode = global("CLAUDE_PERMISSION_MODE").filter(|mode| *mode != BYPASS).unwrap_or("default").to_owned();
-    let mut definition = entry.definition.clone();
+    let mut definition = (*entry.definition).clone();
     let approve = ["--permission-mode", &mode, "--allowedTools"].map(str::to_owned).into_iter().chain(allowed.clone());
     definition.arguments.grant(approve.collect());
     if let Some(interactive) = &mut definition.interactive {

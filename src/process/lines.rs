@@ -13,6 +13,9 @@ pub(crate) const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
 /// The longest part of a line that is longer than the cap. Whoever takes the parts copies each of them several times.
 const LONGEST_PART: usize = 1024 * 1024;
 
+/// How many of them are handed on at once.
+const PARTS_AT_ONCE: usize = 2;
+
 /// Where a handed-on piece is in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -54,6 +57,8 @@ impl<'a> Line<'a> {
 #[derive(Debug)]
 pub struct Lines {
     held: Vec<u8>,
+    /// How much of `held` was handed on.
+    taken: usize,
     cap: usize,
     /// The line under way has already been handed on in part.
     cutting: bool,
@@ -68,12 +73,12 @@ impl Default for Lines {
 impl Lines {
     /// A splitter that hands on at most `cap` bytes at once.
     pub fn new(cap: usize) -> Self {
-        Self { held: Vec::new(), cap: cap.max(1), cutting: false }
+        Self { held: Vec::new(), taken: 0, cap: cap.max(1), cutting: false }
     }
 
     /// Hands on at most `cap` bytes at once from now on.
     pub(crate) fn set_cap(&mut self, cap: usize) {
-        self.cap = cap.max(self.held.len()).max(1);
+        self.cap = cap.max(self.waiting()).max(1);
     }
 
     /// Takes the next bytes of the stream and hands on each line that they finish.
@@ -86,8 +91,11 @@ impl Lines {
                 each(Line { bytes: without_return(line), part, terminated: true });
             } else {
                 self.hold(line, &mut each);
+                if self.cutting {
+                    self.hand_on(usize::MAX, &mut each);
+                }
                 let part = self.closing_part();
-                each(Line { bytes: without_return(&self.held), part, terminated: true });
+                each(Line { bytes: without_return(&self.held[self.taken..]), part, terminated: true });
                 self.release();
             }
         }
@@ -97,8 +105,11 @@ impl Lines {
     /// The stream is over: hands on what is left.
     pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         if !self.held.is_empty() || self.cutting {
+            if self.cutting {
+                self.hand_on(usize::MAX, &mut each);
+            }
             let part = self.closing_part();
-            each(Line { bytes: &self.held, part, terminated: false });
+            each(Line { bytes: &self.held[self.taken..], part, terminated: false });
             self.release();
         }
     }
@@ -107,30 +118,54 @@ impl Lines {
         if std::mem::take(&mut self.cutting) { Part::Last } else { Part::Whole }
     }
 
-    /// How much is held before it is handed on: a line that may still be whole waits for its end.
+    /// How much may be held: a line that may still be whole waits for its end.
     fn limit(&self) -> usize {
         if self.cutting { self.cap.min(LONGEST_PART) } else { self.cap }
     }
 
-    /// Keeps bytes of an unfinished line; hands on all of them whenever there are too many.
-    fn hold(&mut self, mut bytes: &[u8], each: &mut impl FnMut(Line<'_>)) {
-        while self.held.len() + bytes.len() > self.limit() {
-            let room = self.limit().saturating_sub(self.held.len());
-            self.held.extend_from_slice(&bytes[..room]);
-            bytes = &bytes[room..];
-            for part in self.held.chunks(LONGEST_PART) {
-                let which = if std::mem::replace(&mut self.cutting, true) { Part::Middle } else { Part::First };
-                each(Line { bytes: part, part: which, terminated: false });
+    fn waiting(&self) -> usize {
+        self.held.len() - self.taken
+    }
+
+    /// Keeps bytes of an unfinished line. When there are too many, they are handed on, but only a few parts at a time: whoever takes
+    /// them keeps what comes of one call.
+    fn hold(&mut self, bytes: &[u8], each: &mut impl FnMut(Line<'_>)) {
+        for bytes in bytes.chunks(LONGEST_PART.min(self.cap)) {
+            self.held.extend_from_slice(bytes);
+            if self.waiting() > self.limit() {
+                self.hand_on(PARTS_AT_ONCE, each);
             }
-            self.release();
         }
-        self.held.extend_from_slice(bytes);
+    }
+
+    /// Hands on whole parts of a line that is longer than the cap; at least one byte of it stays.
+    fn hand_on(&mut self, most: usize, each: &mut impl FnMut(Line<'_>)) {
+        let length = LONGEST_PART.min(self.cap);
+        for _ in 0..most {
+            if self.waiting() <= length {
+                break;
+            }
+            let which = if std::mem::replace(&mut self.cutting, true) { Part::Middle } else { Part::First };
+            let bytes = &self.held[self.taken..self.taken + length];
+            each(Line { bytes, part: which, terminated: false });
+            self.taken += length;
+        }
+        if self.waiting() <= length {
+            self.held.drain(..self.taken);
+            self.taken = 0;
+            self.shrink(4 * LONGEST_PART);
+        }
     }
 
     /// One long line must not hold its memory for the rest of the run.
     fn release(&mut self) {
         self.held.clear();
-        if self.held.capacity() > 1024 * 1024 {
+        self.taken = 0;
+        self.shrink(LONGEST_PART);
+    }
+
+    fn shrink(&mut self, most: usize) {
+        if self.held.capacity() > most {
             self.held.shrink_to(64 * 1024);
         }
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::configured::{self, CommandEnd};
 use super::coordinator::Looping;
-use super::hats::{Hat, WornHat};
+use super::hats::{ActiveHat, Hat};
 use super::iteration::{Iteration, Part, StatusBlocks, Time};
 use super::plan::Worker;
 use super::prompt::{LoopContext, compose};
@@ -29,7 +29,7 @@ static DRAWN: Selected = Selected::Dialect(&PLAIN);
 pub(super) struct Assignment {
     pub(super) worker: usize,
     pub(super) session: Session,
-    pub(super) worn: Option<WornHat>,
+    pub(super) hat: Option<ActiveHat>,
 }
 
 impl<'p> Looping<'p> {
@@ -93,22 +93,22 @@ impl<'p> Looping<'p> {
     /// Chooses the worker, its session and its hat.
     pub(super) fn assignment(&mut self, recorder: &mut Recorder) -> Result<Assignment, UserError> {
         let plan = self.plan;
-        let worn = if plan.hats.hats.is_empty() {
+        let hat = if plan.hats.hats.is_empty() {
             None
         } else {
             let board = &mut self.memory.board;
-            board.wear(&plan.hats).or_else(|| board.again(&plan.hats))
+            board.activate(&plan.hats).or_else(|| board.again(&plan.hats))
         };
         let turn = self.memory.state.iterations as usize % plan.rotation.len().max(1);
         let in_turn = plan.rotation.get(turn).copied().unwrap_or(0);
-        let wanted = worn.as_ref().map_or(in_turn, |worn| plan.wearer(&worn.hat));
+        let wanted = hat.as_ref().map_or(in_turn, |active| plan.worker_for(&active.hat));
         let worker = self.memory.cooldown.first(plan.order(wanted), Timestamp::now()).unwrap_or(wanted);
         let agent = &plan.workers[worker].agent;
         let (session, reason) = self.memory.sessions.next(plan.session, agent, Timestamp::now());
         if let Some(message) = reason {
             recorder.fact(Fact::Notice { message })?;
         }
-        Ok(Assignment { worker, session, worn })
+        Ok(Assignment { worker, session, hat })
     }
 
     /// Variables for whatever the run starts.
@@ -125,7 +125,7 @@ impl<'p> Looping<'p> {
         let mut variables = self.run_environment();
         variables.push(variable("RALPH_AGENT", &self.plan.workers[assignment.worker].agent.id()));
         variables.push(variable(CONTROL, &self.inbox.path()));
-        variables.extend(assignment.worn.as_ref().map(|worn| variable("RALPH_HAT", &worn.hat.id)));
+        variables.extend(assignment.hat.as_ref().map(|active| variable("RALPH_HAT", &active.hat.id)));
         variables
     }
 
@@ -136,7 +136,7 @@ impl<'p> Looping<'p> {
         let policy = self.policy();
         let number = self.memory.state.iterations + 1;
         let marker = plan.marker_for(&words);
-        let role = assignment.worn.as_ref().map(|worn| worn.told(&plan.hats));
+        let role = assignment.hat.as_ref().map(|active| active.told(&plan.hats));
         let mut remarks = [self.memory.remarks.clone(), std::mem::take(&mut self.memory.orders.words)].concat();
         remarks.extend(self.review_remark());
         let context = LoopContext {
@@ -190,7 +190,7 @@ impl<'p> Looping<'p> {
                 None if agent.options.status_blocks => StatusBlocks::Count,
                 _ => StatusBlocks::AreWords,
             },
-            hat: assignment.worn.as_ref().map(|worn| worn.hat.id.clone()),
+            hat: assignment.hat.as_ref().map(|active| active.hat.id.clone()),
             resumes: match &assignment.session {
                 Session::Resume(id) | Session::Fork(id) => Some(id.clone()),
                 Session::New | Session::Given(_) => None,
@@ -209,8 +209,8 @@ fn variable(name: &str, value: &dyn AsRef<std::ffi::OsStr>) -> (OsString, OsStri
 
 impl Plan {
     /// The worker for a hat.
-    fn wearer(&self, hat: &Hat) -> usize {
-        let named = |worker: &Worker| worker.hat.is_none() && Some(worker.agent.id()) == hat.wearer.agent.as_deref();
+    fn worker_for(&self, hat: &Hat) -> usize {
+        let named = |worker: &Worker| worker.hat.is_none() && Some(worker.agent.id()) == hat.choice.agent.as_deref();
         let own = self.workers.iter().position(|worker| worker.hat.as_ref() == Some(&hat.id));
         own.or_else(|| self.workers.iter().position(named)).unwrap_or(0)
     }

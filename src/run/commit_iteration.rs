@@ -29,7 +29,8 @@ impl Looping<'_> {
             let found = redactor.text(&String::from_utf8_lossy(content)).is_some();
             found.then(|| "it contains a secret".to_owned())
         };
-        let message = message(&self.words, number, &self.directory.id, recorder.redactor());
+        let goal = self.directory.kept_goal().unwrap_or_else(|| self.words.clone());
+        let message = message(&goal, number, &self.directory.id, recorder.redactor());
         match self.snapshots.commit(&message, has_secret).await {
             Err(error) => {
                 recorder.fact(Fact::Notice { message: format!("iteration {number} was not committed: {error}") })

@@ -275,7 +275,7 @@ impl Looping<'_> {
                 self.memory.remarks.splice(0..0, remarks);
             }
             self.memory.state = state;
-            self.memory.last = Some(report.ended.clone());
+            self.memory.last = Some(verdict.rejection().filter(|_| rejected).unwrap_or(&report.ended).to_owned());
             if let Some((outcome, reason)) = self.stopped_by_hook.take() {
                 return self.settle(outcome, reason, recorder).map_err(Halt::Error);
             }

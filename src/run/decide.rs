@@ -127,7 +127,7 @@ pub(crate) struct State {
     /// Claims in a row that verification refuted.
     pub refuted: u32,
     /// Iterations in a row that moved nothing.
-    pub still: u32,
+    pub stalled: u32,
     /// Iterations in a row that were denied something and moved nothing.
     pub denied: u32,
     pub spent: Spent,
@@ -147,13 +147,23 @@ pub(crate) enum Verdict {
     },
 }
 
+impl Verdict {
+    /// Why a claim was rejected. Its iteration ended well, so that its exit code says nothing to the next one.
+    pub(crate) fn rejection(&self) -> Option<&str> {
+        match self {
+            Self::Again { reason, .. } => reason.lines().next(),
+            Self::Finish { .. } => None,
+        }
+    }
+}
+
 /// Decides. `elapsed` is the time since the run began.
 pub(crate) fn decide(policy: &Policy, before: State, report: &Report, elapsed: Duration) -> (State, Verdict) {
     let (mut state, verdict) = judge(policy, before, report);
     state.spent = before.spent.and(report.spent);
     let counted = state.iterations > before.iterations;
     if counted {
-        state.still = stillness(before, report);
+        state.stalled = stalled_after(before, report);
         state.denied =
             if report.denied.is_empty() || report.progress == Progress::Made { 0 } else { before.denied + 1 };
     }
@@ -325,6 +335,12 @@ fn failed(policy: &Policy, before: State, counted: State, message: &str) -> (Sta
     (state, Verdict::Again { after, reason: format!("failure {failures} of at most {most} in a row: {message}") })
 }
 
+/// How long a run that was not allowed to wait would have waited, from the reason with which it ended.
+pub(crate) fn wait_in(reason: &str) -> Option<Duration> {
+    let (_, rest) = reason.rsplit_once("; waiting would take ")?;
+    rest.split_once(' ')?.0.parse().ok().map(Duration::from_secs)
+}
+
 /// Waits until the limit is over. Not an iteration.
 fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verdict) {
     let wait = match failure.retry_after {
@@ -358,11 +374,11 @@ fn back_off(before: State, failure: &Failure) -> (State, Verdict) {
 }
 
 /// How many iterations in a row moved nothing.
-const fn stillness(before: State, report: &Report) -> u32 {
+const fn stalled_after(before: State, report: &Report) -> u32 {
     match report.progress {
         Progress::Made => 0,
-        Progress::None => before.still + 1,
-        Progress::Unknown | Progress::Nudge => before.still,
+        Progress::None => before.stalled + 1,
+        Progress::Unknown | Progress::Nudge => before.stalled,
     }
 }
 
@@ -386,8 +402,8 @@ fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verd
 /// A verdict to continue, unless nothing moves any more.
 fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Verdict {
     match verdict {
-        Verdict::Again { reason, .. } if counted && policy.max_stalled > 0 && state.still >= policy.max_stalled => {
-            let times = plural(state.still, "iteration");
+        Verdict::Again { reason, .. } if counted && policy.max_stalled > 0 && state.stalled >= policy.max_stalled => {
+            let times = plural(state.stalled, "iteration");
             finish(
                 Outcome::NoProgress,
                 if reason == GOES_ON {

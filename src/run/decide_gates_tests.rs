@@ -31,7 +31,7 @@ fn checks_alone_can_complete_a_run() {
     let last = State { iterations: 9, ..State::default() };
     let reason = "limit reached: 10 iterations; the last iteration: not done yet: `x`: exit code 1";
     assert_eq!(decide(&policy, last, &report, Duration::ZERO).1, finish(Outcome::Limit, reason.to_owned()));
-    let still = State { still: 3, ..State::default() };
+    let still = State { stalled: 3, ..State::default() };
     let (_, verdict) = decide(&policy, still, &report, Duration::ZERO);
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::NoProgress, .. }), "{verdict:?}");
     // A failed iteration is not asked about.

@@ -270,9 +270,9 @@ fn nothing_moves_for_too_long() {
     let last = State { iterations: 9, ..state };
     assert_eq!(verdict(&POLICY, last, &still).1, Some(Outcome::NoProgress), "it wins over the limit of iterations");
     let moved = Report { progress: Progress::Made, ..Report::default() };
-    assert_eq!(verdict(&POLICY, state, &moved).0.still, 0);
+    assert_eq!(verdict(&POLICY, state, &moved).0.stalled, 0);
     for progress in [Progress::Unknown, Progress::Nudge] {
-        assert_eq!(verdict(&POLICY, state, &Report { progress, ..Report::default() }).0.still, 3);
+        assert_eq!(verdict(&POLICY, state, &Report { progress, ..Report::default() }).0.stalled, 3);
     }
     let never = Policy { max_stalled: 0, ..POLICY };
     assert_eq!(verdict(&never, state, &still).1, None);

@@ -19,7 +19,7 @@ use crate::event::{FailureClass, Topic};
 use crate::git::{By, Change, Effort};
 use crate::journal::receipt::MOST_FILES;
 use crate::journal::store::WHOLE_DIFF;
-use crate::journal::{Changed, CostSource, Fact, Receipt};
+use crate::journal::{Changed, CostSource, Fact, Lines, Receipt};
 use crate::plural::plural;
 use crate::signals::{Signal, task_list};
 use crate::user_file;
@@ -57,13 +57,14 @@ impl Looping<'_> {
         self.publish_all(result, assignment, recorder)?;
 
         // What decides about the end of the run must be certain.
-        let most_still = self.policy().max_stalled;
-        let near_end = most_still > 0 && self.memory.state.still + 1 >= most_still;
+        let most_stalled = self.policy().max_stalled;
+        let near_end = most_stalled > 0 && self.memory.state.stalled + 1 >= most_stalled;
         let certain = near_end || result.report.may_complete(plan.policy.until) || !plan.allowed_paths.is_empty();
         let effort = if certain { Effort::Full } else { Effort::Touched };
         let mut change = self.snapshots.take(By::Agent, plan.keeps_diffs, effort).await;
         self.tell_what_is_not_watched(recorder)?;
         if let Some(patch) = change.patch.take().filter(|_| change.moved != Some(false)) {
+            result.receipt.lines = Lines::of(&patch);
             recorder.difference(&number.to_string(), &patch)?;
         }
         self.commit_iteration(number, &mut change, recorder).await?;
@@ -173,7 +174,7 @@ impl Looping<'_> {
         recorder: &mut Recorder,
     ) -> Result<(), UserError> {
         let number = result.receipt.iteration;
-        let hat = assignment.worn.as_ref().map(|worn| worn.hat.clone());
+        let hat = assignment.hat.as_ref().map(|active| active.hat.clone());
         let by = hat.as_ref().map_or("the agent", |hat| hat.id.as_str());
         let from = hat.as_ref().map(|hat| hat.id.as_str());
         let said = std::mem::take(&mut result.heard.topics.said);
@@ -252,12 +253,19 @@ impl Looping<'_> {
     /// Keeps the net change of the run, and counts it. A run that ends must not fail for it.
     pub(super) async fn keep_whole_diff(&self, recorder: &mut Recorder) -> Changed {
         let mut changed = self.memory.changed;
+        // A run that was killed left none, even when nothing has changed since it was resumed.
+        let is_missing = self.memory.state.iterations > 0 && !self.directory.difference(WHOLE_DIFF).exists();
         if self.plan.keeps_diffs
-            && self.snapshots.has_changed()
+            && (self.snapshots.has_changed() || is_missing)
             && let Some(patch) = self.snapshots.whole_patch().await
         {
             changed.count(patch.as_bytes());
-            let _ = recorder.difference(WHOLE_DIFF, &patch);
+            // Without the state at the start, the patch holds only what was changed since the run was resumed.
+            let _ = if self.snapshots.knows_start() {
+                recorder.whole_difference(WHOLE_DIFF, &patch)
+            } else {
+                recorder.difference(WHOLE_DIFF, &patch)
+            };
         }
         changed
     }

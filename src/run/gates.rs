@@ -70,7 +70,7 @@ impl<'p> Looping<'p> {
         {
             return Ok(false);
         }
-        let nobody = Assignment { worker: 0, session: Session::New, worn: None };
+        let nobody = Assignment { worker: 0, session: Session::New, hat: None };
         let verified = self.run_checks(&due, (0, Asked::Start), &nobody, recorder, interrupts).await?;
         Ok(verified.interrupted)
     }

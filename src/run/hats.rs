@@ -1,7 +1,7 @@
 //! Hats: roles that an agent wears in an iteration, chosen by events. Pure.
 //!
 //! Every hat has an inbox. An event goes to each hat that hears its topic, or, when none does, to those that hear
-//! everything. The hat whose oldest event came first is worn next, and gets all of its events at once.
+//! everything. The hat whose oldest event came first is activated next, and gets all of its events at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,19 +24,19 @@ pub struct Hat {
     pub triggers: Vec<String>,
     /// Topics it may publish.
     pub publishes: Vec<String>,
-    /// What the agent is told when it wears it.
+    /// What the prompt says when it is active.
     pub instructions: String,
-    /// Who wears it.
-    pub wearer: Wearer,
-    /// How often it may be worn.
+    /// Which agent works with it.
+    pub choice: AgentChoice,
+    /// How often it may be activated.
     pub max_activations: Option<u32>,
     /// What is published when it publishes nothing.
     pub default_publishes: Option<String>,
 }
 
-/// Who wears a hat: the run's own agent where nothing else is said.
+/// Which agent works with a hat, as a judge or as a substitute; the run's own where nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wearer {
+pub struct AgentChoice {
     /// The name of an agent.
     pub agent: Option<String>,
     /// Any command instead: a program with its arguments.
@@ -50,7 +50,7 @@ pub struct Wearer {
     pub permissions: Option<Permissions>,
 }
 
-impl Wearer {
+impl AgentChoice {
     /// An agent as it is.
     pub(crate) fn named(agent: &str) -> Self {
         Self { agent: Some(agent.to_owned()), ..Self::default() }
@@ -96,17 +96,17 @@ impl Hats {
     }
 }
 
-/// Where the hats stand: what is in their inboxes, and how often each was worn.
+/// The state of the hats: what is in their inboxes, and how often each was activated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Board {
     inboxes: BTreeMap<String, Vec<Letter>>,
-    worn: BTreeMap<String, u32>,
+    activations: BTreeMap<String, u32>,
     next: u64,
-    /// The hat that was worn last.
+    /// The hat that was activated last.
     last: Option<String>,
-    /// Hats of which it was told that they may be worn no more.
-    told_exhausted: BTreeSet<String>,
+    /// Exhausted hats that were reported already.
+    reported_exhausted: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ struct Letter {
 
 /// The hat for the next iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WornHat {
+pub(crate) struct ActiveHat {
     pub hat: Hat,
     pub events: Vec<Topic>,
 }
@@ -136,7 +136,7 @@ impl Board {
     pub(crate) fn publish(&mut self, hats: &Hats, by: Option<&str>, event: &Topic) -> Delivery {
         let mut heard_by = Vec::new();
         for hat in hats.hearers(&event.topic) {
-            if hat.max_activations.is_some_and(|most| self.worn.get(&hat.id).copied().unwrap_or(0) >= most) {
+            if hat.max_activations.is_some_and(|most| self.activations.get(&hat.id).copied().unwrap_or(0) >= most) {
                 continue;
             }
             let letter = Letter { number: self.next, event: event.clone() };
@@ -160,36 +160,36 @@ impl Board {
         Delivery { heard_by, remark }
     }
 
-    /// The hat to wear next, with its events taken out of its inbox. `None`: nobody has been told anything.
-    pub(crate) fn wear(&mut self, hats: &Hats) -> Option<WornHat> {
+    /// The next hat, with its events taken out of its inbox. `None`: no hat has an event.
+    pub(crate) fn activate(&mut self, hats: &Hats) -> Option<ActiveHat> {
         let oldest = |id: &String| self.inboxes[id].first().map_or(u64::MAX, |letter| letter.number);
         let id = self.inboxes.keys().filter(|id| !self.inboxes[*id].is_empty()).min_by_key(|id| oldest(id))?.clone();
         let letters = self.inboxes.remove(&id)?;
         let hat = hats.get(&id)?.clone();
-        *self.worn.entry(id.clone()).or_default() += 1;
+        *self.activations.entry(id.clone()).or_default() += 1;
         self.last = Some(id);
-        Some(WornHat { hat, events: letters.into_iter().map(|letter| letter.event).collect() })
+        Some(ActiveHat { hat, events: letters.into_iter().map(|letter| letter.event).collect() })
     }
 
-    /// The hat that was worn last, once more: it published nothing that anybody hears.
-    pub(crate) fn again(&mut self, hats: &Hats) -> Option<WornHat> {
+    /// The last hat once more, because it published nothing that triggers another one.
+    pub(crate) fn again(&mut self, hats: &Hats) -> Option<ActiveHat> {
         let hat = hats.get(self.last.as_deref()?).filter(|hat| !self.is_exhausted(hat))?.clone();
-        *self.worn.entry(hat.id.clone()).or_default() += 1;
-        Some(WornHat { hat, events: Vec::new() })
+        *self.activations.entry(hat.id.clone()).or_default() += 1;
+        Some(ActiveHat { hat, events: Vec::new() })
     }
 
-    /// True once, when a hat may be worn no more.
+    /// True once, when a hat has used all of its activations.
     pub(crate) fn is_newly_exhausted(&mut self, hat: &Hat) -> bool {
-        self.is_exhausted(hat) && self.told_exhausted.insert(hat.id.clone())
+        self.is_exhausted(hat) && self.reported_exhausted.insert(hat.id.clone())
     }
 
-    /// True when the hat that was just worn may be worn no more.
+    /// True when a hat has used all of its activations.
     pub(crate) fn is_exhausted(&self, hat: &Hat) -> bool {
-        hat.max_activations.is_some_and(|most| self.worn.get(&hat.id).copied().unwrap_or(0) >= most)
+        hat.max_activations.is_some_and(|most| self.activations.get(&hat.id).copied().unwrap_or(0) >= most)
     }
 }
 
-impl WornHat {
+impl ActiveHat {
     /// What the prompt says about it.
     pub(crate) fn told(&self, all: &Hats) -> String {
         let Self { hat, events } = self;

@@ -21,21 +21,21 @@ fn topic(topic: &str) -> Topic {
     Topic { topic: topic.into(), payload: "p".into() }
 }
 
-fn worn(board: &mut Board) -> Option<String> {
-    board.wear(&hats()).map(|worn| worn.hat.id)
+fn next_hat(board: &mut Board) -> Option<String> {
+    board.activate(&hats()).map(|active| active.hat.id)
 }
 
 #[test]
 fn events_choose_the_next_hat_in_the_order_they_came() {
     let mut board = Board::default();
     board.publish(&hats(), None, &topic("task.start"));
-    assert_eq!(worn(&mut board).as_deref(), Some("planner"));
+    assert_eq!(next_hat(&mut board).as_deref(), Some("planner"));
     board.publish(&hats(), Some("planner"), &topic("build.done"));
     board.publish(&hats(), Some("planner"), &topic("build.task"));
     board.publish(&hats(), Some("planner"), &topic("build.task"));
-    assert_eq!(worn(&mut board).as_deref(), Some("reviewer"));
-    assert_eq!(board.wear(&hats()).unwrap().events.len(), 2, "a hat gets all of its events at once");
-    assert_eq!(worn(&mut board), None);
+    assert_eq!(next_hat(&mut board).as_deref(), Some("reviewer"));
+    assert_eq!(board.activate(&hats()).unwrap().events.len(), 2, "a hat gets all of its events at once");
+    assert_eq!(next_hat(&mut board), None);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_hat_is_worn_only_so_often() {
     hats.hats[1].max_activations = Some(1);
     let mut board = Board::default();
     board.publish(&hats, None, &topic("build.task"));
-    let builder = board.wear(&hats).unwrap().hat;
+    let builder = board.activate(&hats).unwrap().hat;
     assert!(board.is_exhausted(&builder));
     assert!(board.publish(&hats, None, &topic("build.task")).heard_by.is_empty());
 }

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-use crate::process;
+use crate::process::{self, Process, StopReason};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the user wants with a Unix signal.
@@ -83,6 +83,25 @@ pub(crate) enum Came {
     Resized,
     /// SIGUSR1: someone wants a wait to end now.
     Retry,
+}
+
+impl Came {
+    /// What it means for a process that is not an agent: the first interrupt stops it, the second one kills it.
+    pub(crate) fn pass_to(self, process: &mut Process, interrupted: &mut bool) {
+        match self {
+            Self::Interrupt(..) if *interrupted => process.kill(),
+            Self::Interrupt(..) => {
+                *interrupted = true;
+                process.stop(StopReason::Asked);
+            }
+            Self::Suspend => {
+                process.pause();
+                process::suspend_self();
+                process.resume();
+            }
+            Self::Resized | Self::Retry => {}
+        }
+    }
 }
 
 impl Interrupts {

@@ -17,7 +17,6 @@ use crate::agent::Turn;
 use crate::error::UserError;
 use crate::event::Usage;
 use crate::git::{By, Effort, Guarded};
-use crate::journal::store::WHOLE_DIFF;
 use crate::journal::{CheckResult, Fact, Judgement, Ruling};
 use crate::process::{self, Clocks};
 use crate::signals::acceptance;
@@ -164,10 +163,7 @@ impl<'p> Looping<'p> {
         let mut criteria = acceptance::criteria(&self.words);
         let of_plan = plan.as_ref().map(|(_, text)| acceptance::criteria(text)).unwrap_or_default();
         criteria.extend(of_plan.into_iter().filter(|criterion| !acceptance::criteria(&self.words).contains(criterion)));
-        // What an earlier part of a resumed run changed.
-        let earlier = std::fs::read_to_string(self.directory.difference(WHOLE_DIFF)).unwrap_or_default();
-        let is_seen = self.snapshots.has_repository();
-        let diff = if is_seen { self.snapshots.whole_patch().await.map(|patch| earlier + &patch) } else { None };
+        let diff = if self.snapshots.has_repository() { self.snapshots.whole_patch().await } else { None };
         let changed = self.snapshots.since_start().await.unwrap_or_default();
         let files: Vec<String> = changed.into_keys().take(200).collect();
         let prompt = compose(&Case {

@@ -49,6 +49,38 @@ pub(crate) trait Plugin {
         Self: 'a;
 }
 
+/// The same for one kind of plug-in, as plain asynchronous functions.
+pub(crate) trait Steps {
+    async fn before(&mut self, next: &Upcoming<'_>, iteration: &mut Iteration<'_>) -> Result<Vec<String>, UserError>;
+    async fn after(&mut self, result: &mut IterationResult, output: &Output) -> Result<Vec<String>, UserError>;
+    async fn end(self, outcome: Outcome, reason: &str);
+}
+
+impl<T: Steps> Plugin for T {
+    fn prepare<'a>(
+        &'a mut self,
+        next: &'a Upcoming<'_>,
+        iteration: &'a mut Iteration<'_>,
+    ) -> Doing<'a, Result<Vec<String>, UserError>> {
+        Box::pin(self.before(next, iteration))
+    }
+
+    fn conclude<'a>(
+        &'a mut self,
+        result: &'a mut IterationResult,
+        output: &'a Output,
+    ) -> Doing<'a, Result<Vec<String>, UserError>> {
+        Box::pin(self.after(result, output))
+    }
+
+    fn close<'a>(self: Box<Self>, outcome: Outcome, reason: &'a str) -> Doing<'a, ()>
+    where
+        Self: 'a,
+    {
+        Box::pin((*self).end(outcome, reason))
+    }
+}
+
 /// What is known of an iteration before it starts.
 pub(crate) struct Upcoming<'a> {
     pub agent: &'a Agent,

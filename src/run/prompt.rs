@@ -40,6 +40,12 @@ impl Source {
         }
     }
 
+    /// The first line of the goal in the prompt of a mode.
+    pub(crate) fn goal(&self) -> Option<String> {
+        let Self::Mode { goal: Some(goal), .. } = self else { return None };
+        goal.read().ok().map(|words| title(&words))
+    }
+
     /// The user's words as they are now.
     pub(crate) fn read(&self) -> Result<String, UserError> {
         match self {

@@ -167,15 +167,20 @@ impl Recorder {
         self.directory.keep(&name, prompt, &self.redactor).map_err(|error| unrecorded(&error))
     }
 
-    /// Keeps a diff: of an iteration, behind what an earlier try of it did, or of the whole run.
+    /// Keeps a diff of an iteration, behind what an earlier try of it did.
     pub(crate) fn difference(&mut self, name: &str, text: &str) -> Result<(), UserError> {
+        let before = std::fs::read_to_string(self.directory.difference(name)).unwrap_or_default();
+        self.whole_difference(name, &(before + text))
+    }
+
+    /// Keeps a diff in place of an earlier one.
+    pub(crate) fn whole_difference(&mut self, name: &str, text: &str) -> Result<(), UserError> {
         let path = self.directory.difference(name);
         if path.parent().is_some_and(|parent| parent.symlink_metadata().is_ok()) {
             self.make_way(&path)?;
         }
-        let before = std::fs::read_to_string(path).unwrap_or_default();
         let name = format!("diffs/{name}.patch");
-        self.directory.keep(&name, &(before + text), &self.redactor).map_err(|error| unrecorded(&error))
+        self.directory.keep(&name, text, &self.redactor).map_err(|error| unrecorded(&error))
     }
 
     /// Makes sure that what is recorded survives a power cut.

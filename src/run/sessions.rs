@@ -120,7 +120,7 @@ mod tests {
     use crate::agent::{Catalog, Options};
 
     fn agent(id: &str) -> Agent {
-        let definition = Catalog::built_in().unwrap().find(id).unwrap().definition.clone();
+        let definition = (*Catalog::built_in().find(id).unwrap().definition).clone();
         Agent { program: id.into(), leading: Vec::new(), options: Options::default(), definition, plugin: None }
     }
 

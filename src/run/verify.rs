@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::decide::Verification;
-use super::interrupt::Came;
 use super::iteration::{Inputs, record_order};
 use super::judge::how_it_ended;
 use super::recorder::Recorder;
@@ -179,19 +178,7 @@ async fn run(
     let ended = loop {
         tokio::select! {
             biased;
-            came = inputs.interrupts.next() => match came {
-                Came::Interrupt(..) if interrupted => process.kill(),
-                Came::Interrupt(..) => {
-                    interrupted = true;
-                    process.stop(StopReason::Asked);
-                }
-                Came::Suspend => {
-                    process.pause();
-                    process::suspend_self();
-                    process.resume();
-                }
-                Came::Resized | Came::Retry => {}
-            },
+            came = inputs.interrupts.next() => came.pass_to(&mut process, &mut interrupted),
             received = inputs.inbox.next() => {
                 let order = record_order(received, recorder)?;
                 if order == (Order::Stop { now: true }) {

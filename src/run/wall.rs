@@ -17,8 +17,13 @@ const MOST_LINES: usize = 10;
 /// Watches what the agents of a plan must not change unseen; nothing without a wall.
 pub(super) fn watch(plan: &Plan) -> Option<Watch> {
     let wall = plan.wall.as_ref()?;
-    let settings = plan.workers.iter().flat_map(|worker| wall.settings_of(&worker.agent.definition.needs()));
-    Some(Watch::new(wall.watched().into_iter().chain(settings).collect()))
+    let (mut roots, mut keys) = (wall.watched(), Vec::new());
+    for worker in &plan.workers {
+        let (files, more) = wall.settings_of(&worker.agent.definition.needs());
+        roots.extend(files);
+        keys.extend(more);
+    }
+    Some(Watch::new(roots, keys))
 }
 
 impl Looping<'_> {

@@ -212,15 +212,21 @@ impl Sandbox {
         self.protected.iter().cloned().chain([self.workspace.join(".git")]).collect()
     }
 
-    /// Settings of an agent that can name commands, by what it needs.
-    pub(crate) fn settings_of(&self, needs: &Needs) -> Vec<PathBuf> {
-        self.settings(&Invocation::new("sh", &self.workspace), needs)
+    /// Settings of an agent that can name commands, by what it needs: files, and files of which one key counts.
+    pub(crate) fn settings_of(&self, needs: &Needs) -> (Vec<PathBuf>, Vec<(PathBuf, String)>) {
+        let invocation = Invocation::new("sh", &self.workspace);
+        let variable = |name: &str| invocation.env.value(name);
+        let texts = needs.settings.iter().filter_map(|path| path.to_str()?.split_once('#'));
+        let keys = texts.filter_map(|(text, key)| {
+            Some((real(&data::path(text, self.home.as_deref(), &variable)?), key.to_owned()))
+        });
+        (self.settings(&invocation, needs), keys.collect())
     }
 
-    /// Settings of an agent that can name commands.
+    /// Settings of an agent that can name commands. Files that it must be able to change (`FILE#KEY`) are not among them.
     pub(super) fn settings(&self, invocation: &Invocation, needs: &Needs) -> Vec<PathBuf> {
         let variable = |name: &str| invocation.env.value(name);
-        let texts = needs.settings.iter().filter_map(|path| path.to_str());
+        let texts = needs.settings.iter().filter_map(|path| path.to_str()).filter(|path| !path.contains('#'));
         texts.filter_map(|text| data::path(text, self.home.as_deref(), &variable)).map(|path| real(&path)).collect()
     }
 

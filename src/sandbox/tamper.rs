@@ -8,10 +8,13 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::user_file;
 
 const MOST_FILES: usize = 2000;
 const MOST_BYTES: u64 = 1024 * 1024;
+const MOST_JSON: u64 = 64 * 1024 * 1024;
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +27,19 @@ enum Found {
     Other(u64, u64, i64),
     Directory,
     Link(PathBuf),
+    /// What is under one key of a JSON file, wherever the key is, by its place.
+    Values {
+        key: String,
+        values: BTreeMap<String, Value>,
+    },
 }
 
 /// The files that are watched, as they were.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     roots: Vec<PathBuf>,
+    /// JSON files that an agent writes all the time, and the key in each that can name commands.
+    keys: Vec<(PathBuf, String)>,
     before: BTreeMap<PathBuf, Found>,
 }
 
@@ -43,14 +53,29 @@ pub(crate) struct Change {
 
 impl Watch {
     /// Remembers what is there now.
-    pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
-        let before = look(&roots);
-        Self { roots, before }
+    pub(crate) fn new(roots: Vec<PathBuf>, keys: Vec<(PathBuf, String)>) -> Self {
+        let mut watch = Self { roots, keys, before: BTreeMap::new() };
+        watch.accept();
+        watch
+    }
+
+    fn look(&self) -> BTreeMap<PathBuf, Found> {
+        let mut found = BTreeMap::new();
+        for root in &self.roots {
+            add(root, &mut found, root.file_name().is_some_and(|name| name == ".git"));
+        }
+        for (path, key) in &self.keys {
+            // A file without the key is like one that is not there: the agent makes it when it starts.
+            if let Some(values) = values(path, key).filter(|values| !values.is_empty()) {
+                found.insert(path.clone(), Found::Values { key: key.clone(), values });
+            }
+        }
+        found
     }
 
     /// What has changed since.
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let now = look(&self.roots);
+        let now = self.look();
         let change = |path: &PathBuf, how| Change { path: path.clone(), how };
         let gone = self.before.iter().filter_map(|(path, before)| match now.get(path) {
             None => Some(change(path, "removed")),
@@ -65,7 +90,7 @@ impl Watch {
 
     /// From now on, this is how it should be.
     pub(crate) fn accept(&mut self) {
-        self.before = look(&self.roots);
+        self.before = self.look();
     }
 
     /// Makes everything as it was; what could not be restored is returned.
@@ -73,9 +98,11 @@ impl Watch {
         let mut failed = Vec::new();
         // Parents come before what is in them.
         for change in changes {
-            let restored = match self.before.get(&change.path) {
-                None => remove(&change.path),
-                Some(before) => put(&change.path, before),
+            let key = self.keys.iter().find(|(path, _)| *path == change.path).map(|(_, key)| key);
+            let restored = match (self.before.get(&change.path), key) {
+                (None, Some(key)) => put_values(&change.path, key, &BTreeMap::new()),
+                (None, None) => remove(&change.path),
+                (Some(before), _) => put(&change.path, before),
             };
             if restored.is_err() {
                 failed.push(change.path.clone());
@@ -83,14 +110,6 @@ impl Watch {
         }
         failed
     }
-}
-
-fn look(roots: &[PathBuf]) -> BTreeMap<PathBuf, Found> {
-    let mut found = BTreeMap::new();
-    for root in roots {
-        add(root, &mut found, root.file_name().is_some_and(|name| name == ".git"));
-    }
-    found
 }
 
 /// `shallow`: what is in a directory does not count.
@@ -145,8 +164,43 @@ fn put(path: &Path, before: &Found) -> std::io::Result<()> {
             file.write_all(bytes)?;
             file.set_permissions(std::fs::Permissions::from_mode(*mode))
         }
+        Found::Values { key, values } => put_values(path, key, values),
         Found::Other(..) => Err(std::io::ErrorKind::Unsupported.into()),
     }
+}
+
+/// The values of a key in a JSON file, by their places.
+fn values(path: &Path, key: &str) -> Option<BTreeMap<String, Value>> {
+    let json: Value = serde_json::from_slice(&user_file::read(path, MOST_JSON).ok()?).ok()?;
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![(String::new(), &json)];
+    while let Some((place, value)) = waiting.pop() {
+        for (name, below) in value.as_object().into_iter().flatten() {
+            let place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
+            if name == key {
+                found.insert(place, below.clone());
+            } else {
+                waiting.push((place, below));
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Puts the values of a key back, and removes those that were not there. The rest of the file stays.
+fn put_values(path: &Path, key: &str, before: &BTreeMap<String, Value>) -> std::io::Result<()> {
+    let mut json: Value = serde_json::from_slice(&user_file::read(path, MOST_JSON)?)?;
+    let now = values(path, key).unwrap_or_default();
+    for place in now.keys().chain(before.keys()) {
+        let (parent, _) = place.rsplit_once('/').unwrap_or_default();
+        let parent = json.pointer_mut(parent).and_then(Value::as_object_mut).ok_or(std::io::ErrorKind::NotFound)?;
+        match before.get(place) {
+            Some(value) => parent.insert(key.to_owned(), value.clone()),
+            None => parent.remove(key),
+        };
+    }
+    let directory = path.parent().ok_or(std::io::ErrorKind::NotFound)?;
+    user_file::replace(directory, path, &serde_json::to_string_pretty(&json)?)
 }
 
 #[cfg(test)]
@@ -160,7 +214,7 @@ mod tests {
         std::fs::create_dir_all(root.join("hooks")).unwrap();
         std::fs::write(root.join("hooks/pre-commit"), "#!/bin/sh\n").unwrap();
         std::fs::write(root.join("config"), "[core]\n").unwrap();
-        let watch = Watch::new(vec![root.join("hooks"), root.join("config"), root.join("missing")]);
+        let watch = Watch::new(vec![root.join("hooks"), root.join("config"), root.join("missing")], Vec::new());
         assert_eq!(watch.changes(), []);
         std::fs::remove_file(root.join("hooks/pre-commit")).unwrap();
         std::fs::write(root.join("hooks/post-commit"), "evil").unwrap();
@@ -186,7 +240,7 @@ mod tests {
             std::fs::create_dir(root.join(directory)).unwrap();
             std::fs::write(root.join(directory).join("file"), directory).unwrap();
         }
-        let watch = Watch::new(vec![root.join("hooks")]);
+        let watch = Watch::new(vec![root.join("hooks")], Vec::new());
         std::fs::remove_dir_all(root.join("hooks")).unwrap();
         std::os::unix::fs::symlink(root.join("elsewhere"), root.join("hooks")).unwrap();
         assert!(watch.restore(&watch.changes()).is_empty());
@@ -200,8 +254,31 @@ mod tests {
         let hook = place.path().join("hook.sample");
         std::fs::write(&hook, "x").unwrap();
         std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let watch = Watch::new(vec![hook.clone()]);
+        let watch = Watch::new(vec![hook.clone()], Vec::new());
         std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(watch.changes(), [Change { path: hook, how: "changed" }]);
+    }
+
+    #[test]
+    fn of_a_file_that_the_agent_writes_only_one_key_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("state.json");
+        let write = |text: &str| std::fs::write(&file, text).unwrap();
+        write(r#"{"starts":1,"mcpServers":{"a":{"command":"ls"}},"projects":{"/p~q":{"seen":1}}}"#);
+        let watch = Watch::new(Vec::new(), vec![(file.clone(), "mcpServers".to_owned())]);
+        write(r#"{"starts":2,"mcpServers":{"a":{"command":"ls"}},"projects":{"/p~q":{"seen":2}}}"#);
+        assert_eq!(watch.changes(), []);
+        write(
+            r#"{"starts":3,"mcpServers":{"a":{"command":"evil"}},"projects":{"/p~q":{"seen":3,"mcpServers":{"b":{}}}}}"#,
+        );
+        let changes = watch.changes();
+        assert_eq!(changes, [Change { path: file.clone(), how: "changed" }]);
+        assert!(watch.restore(&changes).is_empty());
+        assert_eq!(watch.changes(), []);
+        let now: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let expected: Value =
+            serde_json::from_str(r#"{"starts":3,"mcpServers":{"a":{"command":"ls"}},"projects":{"/p~q":{"seen":3}}}"#)
+                .unwrap();
+        assert_eq!(now, expected);
     }
 }

@@ -73,7 +73,10 @@ fn counts(iteration: &Iteration, receipt: &Receipt, glyphs: &Glyphs) -> Styled {
     if calls.failed > 0 {
         add(&format!("{} failed", calls.failed), Ink::Bad);
     }
-    let lines = (calls.added + calls.removed > 0).then(|| words::lines_changed(calls.added, calls.removed, glyphs));
+    // What the diff says is nearer to the truth than what the tools say that they did.
+    let told = (calls.added + calls.removed > 0).then_some((calls.added, calls.removed));
+    let seen = receipt.lines.map(|lines| (lines.added as usize, lines.removed as usize));
+    let lines = seen.or(told).map(|(added, removed)| words::lines_changed(added, removed, glyphs));
     let files = Some(receipt.file_count()).filter(|files| *files > 0).map(|files| figures::plural(files, "file"));
     match (files, lines) {
         (Some(files), Some(lines)) => add(&format!("{files} {lines}"), Ink::None),

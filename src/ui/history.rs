@@ -256,7 +256,8 @@ fn compared(summary: &Summary, glyphs: &Glyphs) -> Vec<(String, Ink)> {
 fn work(receipt: &Receipt) -> Vec<String> {
     let mut lines: Vec<String> = receipt.commits.iter().map(|commit| format!("commit {}", harmless(commit))).collect();
     if !receipt.files.is_empty() {
-        lines.push(format!("changed {}", first_files(receipt, harmless)));
+        let counts = receipt.lines.map_or_else(String::new, |lines| format!(" ({})", words::plus_minus(lines)));
+        lines.push(format!("changed {}{counts}", first_files(receipt, harmless)));
     }
     lines
 }

@@ -14,7 +14,7 @@ use crate::event::{Known, Status, TodoStatus, denied};
 use crate::journal::compared::Compared;
 use crate::journal::place::PlaceState;
 use crate::journal::summary::{IterationSummary, Said};
-use crate::journal::{Asked, Changed, CheckResult, Fact, IterationOutcome, Outcome, Receipt};
+use crate::journal::{Asked, Changed, CheckResult, Fact, IterationOutcome, Lines, Outcome, Receipt};
 use crate::signals::Signal;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,7 +266,13 @@ pub(crate) fn report(receipt: &Receipt) -> (Vec<String>, Ink) {
 }
 
 pub(crate) fn files_changed(receipt: &Receipt) -> String {
-    format!("{} changed", figures::plural(receipt.file_count(), "file"))
+    let lines = receipt.lines.map_or_else(String::new, |lines| format!(" {}", plus_minus(lines)));
+    format!("{} changed{lines}", figures::plural(receipt.file_count(), "file"))
+}
+
+/// `+14 -3`.
+pub(crate) fn plus_minus(Lines { added, removed }: Lines) -> String {
+    format!("+{added} -{removed}")
 }
 
 /// Processes that an iteration left behind.

@@ -33,7 +33,7 @@ pub(super) fn look(
     workspace: &Path,
     purpose: Purpose,
 ) -> Result<Found, UserError> {
-    let catalog = choose::catalog(workspace, file)?;
+    let catalog = choose::catalog(workspace, file);
     let mut plugins = plugins::parts(named, settings, &catalog, workspace, purpose)?;
     if named.is_some() && !plugins.is_empty() {
         return Ok(Found { warnings: catalog.warnings(), parts: plugins, missing: Vec::new() });
@@ -60,7 +60,7 @@ pub(super) fn look(
     let first = || {
         let candidates =
             entries.iter().zip(&probes).filter(|(entry, probe)| installed(probe) && passed_over(entry, file).is_none());
-        candidates.map(|(entry, _)| entry.definition.id.as_str()).next()
+        candidates.map(|(entry, _)| entry.id.as_str()).next()
     };
     let chosen = match wanted {
         _ if plugins.iter().any(|part| part.kind == Kind::Chosen) => None,
@@ -76,7 +76,7 @@ pub(super) fn look(
     });
     let shown = runtime.block_on(helps(asked.collect(), workspace));
     for (entry, probe) in entries.iter().zip(&probes) {
-        let Definition { id, name, .. } = &entry.definition;
+        let Definition { id, name, .. } = &*entry.definition;
         let is_chosen = chosen == Some(id.as_str());
         if probe.state == State::Missing && !is_chosen {
             found.missing.push(id.clone());

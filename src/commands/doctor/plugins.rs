@@ -79,7 +79,7 @@ fn version(known: &Examined, catalog: &Catalog, workspace: &Path, may_run: bool)
     let command = Path::new(cli).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let entry = catalog.entries().iter().find(|entry| entry.definition.commands.contains(&command));
     let mut definition = match entry {
-        Some(entry) if may_run || !cli.contains('/') => entry.definition.clone(),
+        Some(entry) if may_run || !cli.contains('/') => (*entry.definition).clone(),
         _ if may_run => definition::of_command(cli),
         _ => return Ok(Some(Check::fine("version", wanted))),
     };

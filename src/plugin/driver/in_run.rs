@@ -18,7 +18,7 @@ use crate::process::{Invocation, PrivateFile};
 use crate::run::filter::Display;
 use crate::run::iteration::Iteration;
 use crate::run::iteration_result::IterationResult;
-use crate::run::plugins::{Doing, Output, Plugin, Upcoming};
+use crate::run::plugins::{Output, Steps, Upcoming};
 use crate::run::prompt::Source;
 use crate::signals::promise::Rule;
 use crate::signals::{Signal, denial, status_block};
@@ -54,66 +54,7 @@ pub(crate) struct DriverInRun {
     status: Status,
 }
 
-impl Plugin for DriverInRun {
-    fn prepare<'a>(
-        &'a mut self,
-        next: &'a Upcoming<'_>,
-        iteration: &'a mut Iteration<'_>,
-    ) -> Doing<'a, Result<Vec<String>, UserError>> {
-        Box::pin(self.before(next, iteration))
-    }
-
-    fn conclude<'a>(
-        &'a mut self,
-        result: &'a mut IterationResult,
-        output: &'a Output,
-    ) -> Doing<'a, Result<Vec<String>, UserError>> {
-        Box::pin(self.after(result, output))
-    }
-
-    fn close<'a>(self: Box<Self>, outcome: Outcome, reason: &'a str) -> Doing<'a, ()>
-    where
-        Self: 'a,
-    {
-        Box::pin(self.end(outcome, reason))
-    }
-}
-
-impl DriverInRun {
-    pub(crate) async fn load(next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
-        let turn = Turn { environment: next.environment.clone(), ..Turn::new("", next.workspace) };
-        let driver = Driver::load(file, next.workspace, next.agent.environment(&turn)).await?;
-        Self::new(driver, next, file).await
-    }
-
-    /// A driver that was loaded. Looks for a session that an earlier run left.
-    pub(crate) async fn new(mut driver: Driver, next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
-        let (agent, workspace) = (next.agent, next.workspace);
-        let filter = driver.filter().await?;
-        let global =
-            |name: &str| file.globals.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-        let continuity = global("CLAUDE_USE_CONTINUE") == Some("true");
-        let goes_on = continuity && driver.facts.sessions;
-        let hours = global("SESSION_EXPIRY_HOURS").and_then(|hours| hours.parse().ok()).unwrap_or(EXPIRY_HOURS);
-        let most_calls = global("MAX_CALLS_PER_HOUR").and_then(|calls| calls.parse().ok());
-        let mut loaded = Self {
-            driver,
-            name: agent.id().to_owned(),
-            workspace: workspace.to_owned(),
-            continuity,
-            goes_on,
-            rule: None,
-            expiry: Duration::from_secs(hours * 3600),
-            earlier: None,
-            summary: None,
-            filter,
-            helper: file.helper.clone(),
-            status: Status::new(most_calls),
-        };
-        loaded.earlier = loaded.kept();
-        Ok(loaded)
-    }
-
+impl Steps for DriverInRun {
     /// Calls the hooks and makes the iteration theirs.
     async fn before(&mut self, next: &Upcoming<'_>, iteration: &mut Iteration<'_>) -> Result<Vec<String>, UserError> {
         for (name, value) in &next.environment {
@@ -148,34 +89,6 @@ impl DriverInRun {
         self.status.begin(iteration.number);
         status_file::write(&self.workspace, &self.status);
         Ok(notices)
-    }
-
-    /// What the loop tells the agent. Without continuity only what it must hear.
-    fn context(&self, iteration: &Iteration<'_>, resumed: bool, plan_file: Option<&Path>) -> String {
-        let plan =
-            plan_file.and_then(|path| user_file::read_text(&self.workspace.join(path), user_file::MOST_BYTES).ok());
-        let facts = context::Facts {
-            iteration: iteration.number,
-            resumed,
-            plan: plan.as_deref(),
-            remarks: &iteration.remarks,
-            summary: self.summary.as_deref(),
-        };
-        if self.continuity || !iteration.remarks.is_empty() { context::loop_context(&facts) } else { String::new() }
-    }
-
-    /// The filter as a process of its own: a program that never ends must not hold the run up.
-    fn display(&mut self, notices: &mut Vec<String>) -> Option<Display> {
-        let args = ["-j".to_owned(), self.filter.clone()?];
-        if let Err(refused) = Call::parse(&args).and_then(|call| call.compile().map(|_| ())) {
-            notices.push(format!("`driver_stream_filter`: {}; ralph shows the output itself", refused.0));
-            self.filter = None;
-            return None;
-        }
-        let words = ["jq-service", "lines", "--"].map(str::to_owned).into_iter().chain(args);
-        let invocation =
-            Invocation { args: words.map(Into::into).collect(), ..Invocation::new(&self.helper, &self.workspace) };
-        Some(Display { invocation, state: Vec::new() })
     }
 
     /// Finds the session, and what the contract sees in the answer.
@@ -218,6 +131,80 @@ impl DriverInRun {
         self.status.end(&result.report.ended, succeeded);
         status_file::write(&self.workspace, &self.status);
         Ok(notices)
+    }
+
+    /// The run is over. A session whose work is done is not resumed.
+    async fn end(mut self, outcome: Outcome, reason: &str) {
+        if outcome == Outcome::Complete {
+            let _ = std::fs::remove_file(self.workspace.join(SESSION));
+        }
+        self.status.finish(outcome, reason);
+        status_file::write(&self.workspace, &self.status);
+        self.driver.close().await;
+    }
+}
+
+impl DriverInRun {
+    pub(crate) async fn load(next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
+        let turn = Turn { environment: next.environment.clone(), ..Turn::new("", next.workspace) };
+        let driver = Driver::load(file, next.workspace, next.agent.environment(&turn)).await?;
+        Self::new(driver, next, file).await
+    }
+
+    /// A driver that was loaded. Looks for a session that an earlier run left.
+    pub(crate) async fn new(mut driver: Driver, next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
+        let (agent, workspace) = (next.agent, next.workspace);
+        let filter = driver.filter().await?;
+        let global =
+            |name: &str| file.globals.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let continuity = global("CLAUDE_USE_CONTINUE") == Some("true");
+        let goes_on = continuity && driver.facts.sessions;
+        let hours = global("SESSION_EXPIRY_HOURS").and_then(|hours| hours.parse().ok()).unwrap_or(EXPIRY_HOURS);
+        let most_calls = global("MAX_CALLS_PER_HOUR").and_then(|calls| calls.parse().ok());
+        let mut loaded = Self {
+            driver,
+            name: agent.id().to_owned(),
+            workspace: workspace.to_owned(),
+            continuity,
+            goes_on,
+            rule: None,
+            expiry: Duration::from_secs(hours * 3600),
+            earlier: None,
+            summary: None,
+            filter,
+            helper: file.helper.clone(),
+            status: Status::new(most_calls),
+        };
+        loaded.earlier = loaded.kept();
+        Ok(loaded)
+    }
+
+    /// What the loop tells the agent. Without continuity only what it must hear.
+    fn context(&self, iteration: &Iteration<'_>, resumed: bool, plan_file: Option<&Path>) -> String {
+        let plan =
+            plan_file.and_then(|path| user_file::read_text(&self.workspace.join(path), user_file::MOST_BYTES).ok());
+        let facts = context::Facts {
+            iteration: iteration.number,
+            resumed,
+            plan: plan.as_deref(),
+            remarks: &iteration.remarks,
+            summary: self.summary.as_deref(),
+        };
+        if self.continuity || !iteration.remarks.is_empty() { context::loop_context(&facts) } else { String::new() }
+    }
+
+    /// The filter as a process of its own: a program that never ends must not hold the run up.
+    fn display(&mut self, notices: &mut Vec<String>) -> Option<Display> {
+        let args = ["-j".to_owned(), self.filter.clone()?];
+        if let Err(refused) = Call::parse(&args).and_then(|call| call.compile().map(|_| ())) {
+            notices.push(format!("`driver_stream_filter`: {}; ralph shows the output itself", refused.0));
+            self.filter = None;
+            return None;
+        }
+        let words = ["jq-service", "lines", "--"].map(str::to_owned).into_iter().chain(args);
+        let invocation =
+            Invocation { args: words.map(Into::into).collect(), ..Invocation::new(&self.helper, &self.workspace) };
+        Some(Display { invocation, state: Vec::new() })
     }
 
     /// Takes the answer from an output whose shape no dialect knows.
@@ -271,15 +258,5 @@ impl DriverInRun {
         if let Err(error) = written {
             notices.push(format!("the session cannot be kept in `{SESSION}`: {error}"));
         }
-    }
-
-    /// The run is over. A session whose work is done is not resumed.
-    async fn end(mut self, outcome: Outcome, reason: &str) {
-        if outcome == Outcome::Complete {
-            let _ = std::fs::remove_file(self.workspace.join(SESSION));
-        }
-        self.status.finish(outcome, reason);
-        status_file::write(&self.workspace, &self.status);
-        self.driver.close().await;
     }
 }

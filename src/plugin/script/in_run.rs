@@ -14,7 +14,7 @@ use crate::run::decide::Failure;
 use crate::run::filter::Display;
 use crate::run::iteration::Iteration;
 use crate::run::iteration_result::IterationResult;
-use crate::run::plugins::{Doing, Output, Plugin, Upcoming};
+use crate::run::plugins::{Output, Steps, Upcoming};
 use crate::signals::Signal;
 use crate::signals::promise::{REPLAN, Rule, Watch};
 use crate::user_file;
@@ -33,46 +33,7 @@ pub(crate) struct ScriptInRun {
     retried: u32,
 }
 
-impl Plugin for ScriptInRun {
-    fn prepare<'a>(
-        &'a mut self,
-        next: &'a Upcoming<'_>,
-        iteration: &'a mut Iteration<'_>,
-    ) -> Doing<'a, Result<Vec<String>, UserError>> {
-        Box::pin(self.before(next, iteration))
-    }
-
-    fn conclude<'a>(
-        &'a mut self,
-        result: &'a mut IterationResult,
-        output: &'a Output,
-    ) -> Doing<'a, Result<Vec<String>, UserError>> {
-        Box::pin(self.after(result, output))
-    }
-
-    fn close<'a>(self: Box<Self>, outcome: Outcome, reason: &'a str) -> Doing<'a, ()>
-    where
-        Self: 'a,
-    {
-        Box::pin(self.end(outcome, reason))
-    }
-}
-
-impl ScriptInRun {
-    pub(crate) async fn load(next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
-        let turn = Turn { environment: next.environment.clone(), ..Turn::new("", next.workspace) };
-        let script = Script::load(file, next.workspace, next.agent.environment(&turn)).await?;
-        Ok(Self::new(script, next, file))
-    }
-
-    /// A script that was loaded.
-    pub(crate) fn new(script: Script, next: &Upcoming<'_>, file: &PluginFile) -> Self {
-        let retries = file.globals.iter().rev().find(|(name, _)| name == "MAX_RETRIES");
-        let retries = retries.and_then(|(_, count)| count.parse().ok()).unwrap_or(RETRIES);
-        let home = next.workspace.join(file.home());
-        Self { script, home, exports: exports(file), rule: None, retries, retried: 0 }
-    }
-
+impl Steps for ScriptInRun {
     /// Calls the hook before, and makes the iteration the script's.
     async fn before(&mut self, next: &Upcoming<'_>, iteration: &mut Iteration<'_>) -> Result<Vec<String>, UserError> {
         self.rule = Some(iteration.rule.clone());
@@ -139,6 +100,26 @@ impl ScriptInRun {
         Ok(notices)
     }
 
+    async fn end(self, _: Outcome, _: &str) {
+        self.script.close().await;
+    }
+}
+
+impl ScriptInRun {
+    pub(crate) async fn load(next: &Upcoming<'_>, file: &PluginFile) -> Result<Self, UserError> {
+        let turn = Turn { environment: next.environment.clone(), ..Turn::new("", next.workspace) };
+        let script = Script::load(file, next.workspace, next.agent.environment(&turn)).await?;
+        Ok(Self::new(script, next, file))
+    }
+
+    /// A script that was loaded.
+    pub(crate) fn new(script: Script, next: &Upcoming<'_>, file: &PluginFile) -> Self {
+        let retries = file.globals.iter().rev().find(|(name, _)| name == "MAX_RETRIES");
+        let retries = retries.and_then(|(_, count)| count.parse().ok()).unwrap_or(RETRIES);
+        let home = next.workspace.join(file.home());
+        Self { script, home, exports: exports(file), rule: None, retries, retried: 0 }
+    }
+
     /// How another plan is made.
     fn replan(&self) -> String {
         let plan = user_file::read_text(&self.home.join(PLAN), user_file::MOST_BYTES).unwrap_or_default();
@@ -149,10 +130,6 @@ impl ScriptInRun {
             Some(command) => format!("the agent asks for another plan: run `{command}`, then start again"),
             None => "the agent asks for another plan: make one, then start again".to_owned(),
         }
-    }
-
-    async fn end(self, _: Outcome, _: &str) {
-        self.script.close().await;
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::journal::summary::IterationSummary;
-use crate::journal::{Asked, Body, CheckResult, Fact, Judgement, Receipt, Record, Summary};
+use crate::journal::{Asked, Body, CheckResult, Fact, Judgement, Lines, Receipt, Record, Summary};
 use crate::ui::model::Model;
 
 /// A page ends behind this many bytes, at the next place where nothing is torn apart.
@@ -53,13 +53,14 @@ pub(crate) struct IterationResult {
     pub commit: Option<Box<str>>,
     pub commits: usize,
     pub files: u64,
+    pub lines: Option<Lines>,
 }
 
 impl From<&Receipt> for IterationResult {
     fn from(receipt: &Receipt) -> Self {
         let subject = receipt.commits.first().map(|commit| commit.split_once(' ').map_or(&**commit, |(_, rest)| rest));
         let commit = subject.map(|subject| subject.chars().take(LONGEST_SUBJECT).collect::<String>().into());
-        Self { commit, commits: receipt.commits.len(), files: receipt.file_count() }
+        Self { commit, commits: receipt.commits.len(), files: receipt.file_count(), lines: receipt.lines }
     }
 }
 

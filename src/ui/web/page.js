@@ -227,7 +227,7 @@ class Run {
       this.nodes.set(one.index, node);
       this.list.append(node.el);
     }
-    const made = one.commit ? one.commit.replace(/^[0-9a-f]+ /, "") : one.why || (one.files ? `${plural(one.files, "file")} changed` : "");
+    const made = one.commit ? one.commit.replace(/^[0-9a-f]+ /, "") : one.why || (one.files ? `${plural(one.files, "file")} changed${one.lines ? ` ${one.lines}` : ""}` : "");
     const time = el("span", { class: "end", text: one.ms != null ? duration(one.ms) : "" });
     if (one.running) time.dataset.since = one.started;
     node.button.replaceChildren(el("span", { class: "arrow", text: "▶", "aria-hidden": "true" }), el("span", { class: "num", text: `Iteration ${one.n}` }), pill(one), one.hat && el("span", { class: "dim", text: one.hat }) || "", el("span", { class: "what dim one grow", text: made }), el("span", { class: "end hide", text: one.cost || "" }), time, el("span", { class: "end hide", text: one.started ? clock(one.started) : "" }));

@@ -176,6 +176,7 @@ fn of_receipt(receipt: &Receipt) -> Value {
     json!({
         "k": "receipt", "n": receipt.iteration, "ink": class(ink), "text": parts.join(" · "), "left": left,
         "files": files, "count": receipt.file_count(), "commits": commits,
+        "lines": receipt.lines.map(words::plus_minus),
         "tools": figures::plural(u64::from(receipt.tools), "tool"), "failed": receipt.tools_failed,
     })
 }

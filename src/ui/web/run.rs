@@ -128,6 +128,7 @@ fn iteration(tried: &IterationSummary, index: usize, alive: bool) -> Value {
         "agent": tried.agent.as_deref().map(plain),
         "why": receipt.filter(|receipt| !receipt.success()).map(|receipt| plain(&receipt.ended)),
         "files": receipt.map(crate::journal::Receipt::file_count),
+        "lines": receipt.and_then(|receipt| receipt.lines).map(words::plus_minus),
         "commit": receipt.and_then(|receipt| receipt.commits.first()).map(|commit| plain(commit)),
         "tools": receipt.map(|receipt| receipt.tools),
         "failed": receipt.map(|receipt| receipt.tools_failed),

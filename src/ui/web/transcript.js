@@ -227,7 +227,7 @@ class Transcript {
 
   receipt(row) {
     return el("div", { class: "receipt" }, el("span", { class: row.ink, text: row.text }), el("span", { class: "dim", text: row.failed ? `${row.tools}, ${row.failed} failed` : row.tools }),
-      row.count > 0 && el("a", { href: `#/run/${this.id}/files/${row.n}`, text: `${plural(row.count, "file")} changed` }),
+      row.count > 0 && el("a", { href: `#/run/${this.id}/files/${row.n}`, text: `${plural(row.count, "file")} changed${row.lines ? ` ${row.lines}` : ""}` }),
       row.commits.map((commit) => el("span", { class: "mono", text: commit })), row.left.map((line) => el("span", { class: "warn", text: line })));
   }
 

@@ -111,12 +111,13 @@ impl List<'_> {
             row = row.and(if passed { ink } else { Ink::Warn }, &format!("{mark} checks "));
         }
         let Some(result) = self.index.result(number) else { return row };
+        let lines = result.lines.map_or_else(String::new, |lines| format!(" {}", words::plus_minus(lines)));
         match &result.commit {
             Some(subject) => {
                 let more = if result.commits > 1 { format!(" (+{})", result.commits - 1) } else { String::new() };
-                row.and(Ink::None, subject).and(Ink::Dim, &more)
+                row.and(Ink::None, subject).and(Ink::Dim, &format!("{more}{lines}"))
             }
-            None if result.files > 0 => row.and(Ink::Dim, &figures::plural(result.files, "file")),
+            None if result.files > 0 => row.and(Ink::Dim, &format!("{}{lines}", figures::plural(result.files, "file"))),
             None => row,
         }
     }

@@ -1,14 +1,14 @@
-//! The settings of an agent besides the chosen one: it takes over, or it wears a hat.
+//! The settings of an agent besides the chosen one: a substitute, a judge, or the agent of a hat.
 
 use crate::config::{Origin, Program, PromptMode, Setting, Settings};
-use crate::run::hats::Wearer;
+use crate::run::hats::AgentChoice;
 use crate::transcript::Choice;
 
-/// The settings of an agent that takes over, or that wears a hat. Model, effort and dialect of the chosen agent are not
+/// The settings of such an agent. Model, effort and dialect of the chosen agent are not
 /// another's.
-pub(super) fn of_wearer(wearer: &Wearer, origin: &Origin, settings: &Settings) -> Settings {
+pub(super) fn settings_for(choice: &AgentChoice, origin: &Origin, settings: &Settings) -> Settings {
     let mut own = settings.clone();
-    if wearer.shown().is_some() {
+    if choice.shown().is_some() {
         own.command = Setting::new(None, Origin::Default);
         own.model = Setting::new(None, Origin::Default);
         own.effort = Setting::new(None, Origin::Default);
@@ -16,29 +16,29 @@ pub(super) fn of_wearer(wearer: &Wearer, origin: &Origin, settings: &Settings) -
         own.extra_args = Setting::new(Vec::new(), Origin::Default);
         own.transcript = Setting::new(Choice::Auto, Origin::Default);
     }
-    if let Some(name) = &wearer.agent {
+    if let Some(name) = &choice.agent {
         own.agent = Setting::new(name.clone(), origin.clone());
     }
-    if let Some((program, args)) = wearer.command.as_ref().and_then(|argv| argv.split_first()) {
+    if let Some((program, args)) = choice.command.as_ref().and_then(|argv| argv.split_first()) {
         own.agent = Setting::new("custom".to_owned(), origin.clone());
         own.command = Setting::new(Some(Program(program.clone())), origin.clone());
         own.args = Setting::new(args.to_vec(), origin.clone());
         own.prompt_mode = Setting::new(Some(PromptMode::Arg), origin.clone());
         own.prompt_flag = Setting::new(None, Origin::Default);
     }
-    if !wearer.args.is_empty() {
-        own.extra_args = Setting::new([own.extra_args.value, wearer.args.clone()].concat(), origin.clone());
+    if !choice.args.is_empty() {
+        own.extra_args = Setting::new([own.extra_args.value, choice.args.clone()].concat(), origin.clone());
     }
-    for (value, setting) in [(&wearer.model, &mut own.model), (&wearer.effort, &mut own.effort)] {
+    for (value, setting) in [(&choice.model, &mut own.model), (&choice.effort, &mut own.effort)] {
         if value.is_some() {
             *setting = Setting::new(value.clone(), origin.clone());
         }
     }
-    if !wearer.tools.is_empty() {
-        own.tools = Setting::new(wearer.tools.clone(), origin.clone());
+    if !choice.tools.is_empty() {
+        own.tools = Setting::new(choice.tools.clone(), origin.clone());
     }
-    if wearer.permissions.is_some() {
-        own.permissions = Setting::new(wearer.permissions, origin.clone());
+    if choice.permissions.is_some() {
+        own.permissions = Setting::new(choice.permissions, origin.clone());
     }
     own
 }

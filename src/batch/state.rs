@@ -1,0 +1,299 @@
+//! What a batch has decided, as records on disk, and the one fold of them. A record is on disk before anything follows from it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::task::{Task, TaskId};
+use crate::journal::disk::{Disk as _, Growing, Make, RealDisk};
+
+/// How a batch was started.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub batch: String,
+    pub ralph: String,
+    /// The working directory in which it was started, and the top of its repository.
+    pub workspace: PathBuf,
+    pub repository: PathBuf,
+    /// The branch that the work is merged into.
+    pub target: String,
+    pub source: String,
+    pub jobs: usize,
+    pub max_cost: Option<f64>,
+    pub max_seconds: Option<u64>,
+    pub max_failures: Option<u32>,
+    pub merge_attempts: u32,
+    /// The checks of the batch: command, directory, seconds.
+    pub checks: Vec<(String, Option<PathBuf>, u64)>,
+    /// More arguments for each run, as they were given to the batch.
+    pub run_args: Vec<String>,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Fact {
+    BatchStart {
+        start: Box<Start>,
+    },
+    Added {
+        task: Box<Task>,
+    },
+    Started {
+        task: TaskId,
+        attempt: u32,
+    },
+    Run {
+        task: TaskId,
+        run: String,
+    },
+    /// The run completed; its work waits to be merged.
+    Completed {
+        task: TaskId,
+        tip: String,
+        cost_usd: Option<f64>,
+    },
+    /// It waits, to be started again.
+    Again {
+        task: TaskId,
+        why: String,
+        cost_usd: Option<f64>,
+    },
+    Held {
+        agent: String,
+        until: Timestamp,
+    },
+    /// The target is about to be moved to this commit.
+    Merging {
+        task: TaskId,
+        commit: String,
+    },
+    Merged {
+        task: TaskId,
+        commit: String,
+    },
+    /// It did not merge: its loop gets this as a prompt.
+    Unmerged {
+        task: TaskId,
+        why: String,
+        prompt: String,
+        tip: String,
+    },
+    Stuck {
+        task: TaskId,
+        why: String,
+        cost_usd: Option<f64>,
+    },
+    Skipped {
+        task: TaskId,
+    },
+    Retried {
+        task: TaskId,
+    },
+    Resumed,
+    BatchEnd {
+        exit_code: u8,
+        why: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    at: Timestamp,
+    #[serde(flatten)]
+    fact: Fact,
+}
+
+/// Where a task is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stage {
+    Waiting,
+    Running,
+    /// Its work is rebased and checked, or waits for that.
+    Checking {
+        tip: String,
+    },
+    Merging {
+        tip: String,
+        commit: String,
+    },
+    Merged {
+        commit: String,
+    },
+    Stuck,
+    Skipped,
+}
+
+impl Stage {
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Checking { .. } => "checking",
+            Self::Merging { .. } => "merging",
+            Self::Merged { .. } => "merged",
+            Self::Stuck => "stuck",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// Whether tasks that need it may start.
+    pub(crate) const fn satisfies(&self) -> bool {
+        matches!(self, Self::Merged { .. } | Self::Skipped)
+    }
+}
+
+/// A task and what has become of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TaskState {
+    pub task: Arc<Task>,
+    pub stage: Stage,
+    pub attempt: u32,
+    /// How often its work did not merge.
+    pub unmerged: u32,
+    pub run: Option<String>,
+    pub cost_usd: Option<f64>,
+    pub why: Option<String>,
+    /// The prompt of the next attempt, and the commit that did not merge.
+    pub repair: Option<(String, String)>,
+    pub paused: bool,
+}
+
+impl TaskState {
+    pub(crate) fn new(task: Task) -> Self {
+        let task = Arc::new(task);
+        let (attempt, unmerged, run, cost_usd, why, repair, paused) = (0, 0, None, None, None, None, false);
+        Self { task, stage: Stage::Waiting, attempt, unmerged, run, cost_usd, why, repair, paused }
+    }
+}
+
+/// A batch as far as its records say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Batch {
+    pub start: Start,
+    pub tasks: Vec<TaskState>,
+    pub held: BTreeMap<String, Timestamp>,
+    pub began: Option<Timestamp>,
+    pub end: Option<(u8, String)>,
+}
+
+impl Batch {
+    pub(crate) fn task(&self, id: &TaskId) -> Option<&TaskState> {
+        self.tasks.iter().find(|state| state.task.id == *id)
+    }
+
+    /// `ralph/<batch>/<task>`.
+    pub(crate) fn branch(&self, id: &TaskId) -> String {
+        format!("ralph/{}/{}", self.start.batch, id.in_branch())
+    }
+
+    pub(crate) fn cost(&self) -> f64 {
+        self.tasks.iter().filter_map(|state| state.cost_usd).sum()
+    }
+
+    pub(crate) fn see(&mut self, fact: Fact, at: Timestamp) {
+        self.began.get_or_insert(at);
+        let tasks = &mut self.tasks;
+        let mut with = |id: &TaskId, change: &mut dyn FnMut(&mut TaskState)| {
+            tasks.iter_mut().filter(|state| state.task.id == *id).for_each(change);
+        };
+        match fact {
+            Fact::BatchStart { start } => self.start = *start,
+            Fact::Added { task } => self.tasks.push(TaskState::new(*task)),
+            Fact::Started { task, attempt } => with(&task, &mut |state| {
+                (state.stage, state.attempt, state.why) = (Stage::Running, attempt, None);
+            }),
+            Fact::Run { task, run } => with(&task, &mut |state| state.run = Some(run.clone())),
+            Fact::Completed { task, tip, cost_usd } => with(&task, &mut |state| {
+                state.stage = Stage::Checking { tip: tip.clone() };
+                state.cost_usd = cost_usd.or(state.cost_usd);
+                state.repair = None;
+            }),
+            Fact::Again { task, why, cost_usd } => with(&task, &mut |state| {
+                (state.stage, state.why) = (Stage::Waiting, Some(why.clone()));
+                state.cost_usd = cost_usd.or(state.cost_usd);
+            }),
+            Fact::Held { agent, until } => drop(self.held.insert(agent, until)),
+            Fact::Merging { task, commit } => with(&task, &mut |state| {
+                if let Stage::Checking { tip } | Stage::Merging { tip, .. } = state.stage.clone() {
+                    state.stage = Stage::Merging { tip, commit: commit.clone() };
+                }
+            }),
+            Fact::Merged { task, commit } => with(&task, &mut |state| {
+                (state.stage, state.why) = (Stage::Merged { commit: commit.clone() }, None);
+            }),
+            Fact::Unmerged { task, why, prompt, tip } => with(&task, &mut |state| {
+                (state.stage, state.why) = (Stage::Waiting, Some(why.clone()));
+                state.unmerged += 1;
+                state.repair = Some((prompt.clone(), tip.clone()));
+            }),
+            Fact::Stuck { task, why, cost_usd } => with(&task, &mut |state| {
+                (state.stage, state.why) = (Stage::Stuck, Some(why.clone()));
+                state.cost_usd = cost_usd.or(state.cost_usd);
+            }),
+            Fact::Skipped { task } => with(&task, &mut |state| state.stage = Stage::Skipped),
+            Fact::Retried { task } => with(&task, &mut |state| {
+                (state.stage, state.why, state.unmerged) = (Stage::Waiting, None, 0);
+            }),
+            Fact::Resumed => self.end = None,
+            Fact::BatchEnd { exit_code, why } => self.end = Some((exit_code, why)),
+        }
+    }
+}
+
+/// The records of a batch, and what they say.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    file: Box<dyn Growing>,
+    pub batch: Batch,
+}
+
+/// Where the records of a batch are.
+pub(crate) fn journal(directory: &Path) -> PathBuf {
+    directory.join("journal.jsonl")
+}
+
+impl Ledger {
+    pub(crate) fn create(directory: &Path) -> io::Result<Self> {
+        Ok(Self { file: RealDisk.grow(&journal(directory), Make::New)?, batch: Batch::default() })
+    }
+
+    /// Opens the records of a batch that continues. A torn record at the end is cut off.
+    pub(crate) fn reopen(directory: &Path) -> io::Result<Self> {
+        let (batch, length) = read(&journal(directory))?;
+        let mut file = RealDisk.grow(&journal(directory), Make::OpenOrNew)?;
+        file.shorten(length)?;
+        Ok(Self { file, batch })
+    }
+
+    pub(crate) fn record(&mut self, fact: Fact) -> io::Result<()> {
+        let line = Line { at: Timestamp::now(), fact };
+        let mut bytes = serde_json::to_vec(&line)?;
+        bytes.push(b'\n');
+        self.file.append(&bytes)?;
+        if matches!(line.fact, Fact::Merging { .. } | Fact::Merged { .. } | Fact::Added { .. }) {
+            self.file.sync()?;
+        }
+        self.batch.see(line.fact, line.at);
+        Ok(())
+    }
+}
+
+/// What the records say, and where the last whole one ends.
+pub(crate) fn read(path: &Path) -> io::Result<(Batch, u64)> {
+    let bytes = std::fs::read(path)?;
+    let (mut batch, mut length) = (Batch::default(), 0);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let Line { at, fact } = serde_json::from_slice(line)?;
+        batch.see(fact, at);
+        length += line.len() as u64;
+    }
+    Ok((batch, length))
+}
