@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Says in the repository that a ralph, by its process id, changes refs.
 const MARKER: &str = "ralph-refs-";
+const MOST_OF_MARKER: u64 = 64 * 1024;
 
 /// What is written here is the user's, and must survive a power cut.
 const SETTINGS: &[&str] = &[
@@ -125,10 +126,15 @@ impl Writer {
         let (git_directory, work_tree) = (self.repository.directory.as_path(), self.repository.top.as_path());
         let place = Place { git_directory, work_tree, variables: &variables, settings: SETTINGS, patience: PATIENCE };
         let marker = self.repository.common.join(format!("{MARKER}{}", std::process::id()));
-        let _ = std::fs::write(&marker, "");
+        let names: Vec<&str> = args.iter().filter(|arg| arg.starts_with("refs/")).copied().collect();
+        // A new file: one that was planted there could be a link to anything.
+        let _ = std::fs::remove_file(&marker);
+        if let Ok(mut file) = std::fs::File::create_new(&marker) {
+            let _ = std::io::Write::write_all(&mut file, names.join("\n").as_bytes());
+        }
         step();
         let mut done = command::run_at(place, args, Vec::new()).await;
-        if done.is_err() && self.remove_stale_locks(args).await {
+        if done.is_err() && self.remove_stale_locks().await {
             done = command::run_at(place, args, Vec::new()).await;
         }
         step();
@@ -137,8 +143,8 @@ impl Writer {
         done.map(drop)
     }
 
-    /// A git that died with a killed ralph has left its locks. They are removed only where a marker of a dead ralph says so.
-    async fn remove_stale_locks(&self, args: &[&str]) -> bool {
+    /// A git that died with a killed ralph has left its locks. They are removed only where a marker of a dead ralph names them.
+    async fn remove_stale_locks(&self) -> bool {
         let dead = |name: &str| {
             let pid =
                 name.strip_prefix(MARKER).and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw);
@@ -152,10 +158,20 @@ impl Writer {
         }
         // Whoever else holds one has the time to finish.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let refs = args.iter().filter(|arg| arg.starts_with("refs/")).map(|name| format!("{name}.lock"));
-        for lock in refs.chain(["packed-refs.lock".to_owned(), "HEAD.lock".to_owned()]) {
-            for place in [&self.repository.common, &self.repository.directory] {
-                let _ = std::fs::remove_file(place.join(&lock));
+        let (common, own) = (&self.repository.common, &self.repository.directory);
+        let mut locks = vec![common.join("packed-refs.lock"), common.join("HEAD.lock"), own.join("HEAD.lock")];
+        for marker in &markers {
+            let named = super::files::read(marker, MOST_OF_MARKER).unwrap_or_default();
+            let refs = String::from_utf8_lossy(&named).into_owned();
+            locks.extend(
+                refs.lines().filter(|name| name.starts_with("refs/")).map(|name| common.join(format!("{name}.lock"))),
+            );
+        }
+        for lock in locks {
+            // Anybody can write a marker, so nothing outside of the repository is removed.
+            let directory = lock.parent().and_then(|parent| parent.canonicalize().ok());
+            if directory.is_some_and(|it| it.starts_with(common) || it.starts_with(own)) {
+                let _ = std::fs::remove_file(lock);
             }
         }
         for marker in &markers {

@@ -45,7 +45,7 @@ fn a_tasks_file_has_every_key() {
 fn every_mistake_names_its_place() {
     for (text, message) in [
         (
-            "tasks:\n  - {id: a, prompt: x}\n  - {id: a, prompt: y}\n",
+            "tasks:\n  - {id: a, prompt: x}\n  - {id: a, prompt: z}\n",
             "tasks.yml:3:5: the id `a` is used twice; first in tasks.yml:2:5",
         ),
         ("tasks:\n  - {id: a, prompt: x, needs: [b]}\n", "tasks.yml:2:5: task `a` needs `b`, which does not exist"),
