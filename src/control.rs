@@ -5,6 +5,7 @@ mod socket;
 
 pub(crate) use socket::{Inbox, Received, send};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::duration;
@@ -120,9 +121,19 @@ impl Order {
         }
         Ok(Self::Limit { max_iterations, max_cost_usd, max_seconds })
     }
+}
 
-    /// True for the only order that the agent may give its own loop. Anything else would let it raise its own limits.
-    pub(crate) const fn may_come_from_agent(&self) -> bool {
+/// What can travel over a socket.
+pub(crate) trait Orderable: DeserializeOwned + Send + 'static {
+    /// True for what processes below this one may order.
+    fn may_come_from_agent(&self) -> bool {
+        false
+    }
+}
+
+impl Orderable for Order {
+    /// The only order that the agent may give its own loop. Anything else would let it raise its own limits.
+    fn may_come_from_agent(&self) -> bool {
         matches!(self, Self::Emit { .. })
     }
 }

@@ -27,12 +27,33 @@ red:*)
     echo red > "red-${word#red:}.txt" ;;
 needs:*) test -e "${word#needs:}.txt" || exit 1 ;;
 fail) exit 1 ;;
+mark:*) touch "$HOME/${word#mark:}" ;;
+hold:*) n=0; while [ ! -e "$HOME/${word#hold:}" ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done ;;
+keep:*) printf %s "$prompt" > "$HOME/${word#keep:}.prompt" ;;
 esac; done
 echo "<promise>COMPLETE</promise>"
 "#;
 
 struct World {
     directory: tempfile::TempDir,
+}
+
+/// A batch that does not outlive its test.
+struct Started(Option<std::process::Child>);
+
+impl Started {
+    fn output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 impl World {
@@ -91,6 +112,37 @@ impl World {
         let begin = self.begin();
         let args: Vec<&str> = begin.iter().map(String::as_str).chain(more.iter().copied()).collect();
         self.ralph(&args)
+    }
+
+    fn start(&self) -> Started {
+        let begin = self.begin();
+        let args: Vec<&str> = begin.iter().map(String::as_str).collect();
+        Started(self.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok())
+    }
+
+    /// Gives the batch an order, and the answer to it.
+    fn order(&self, args: &[&str]) -> String {
+        let output = self.ralph(&[&["batch"], args].concat());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{args:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        said
+    }
+
+    /// Waits until a task is there.
+    fn until(&self, task: &str, wanted: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let output = self.ralph(&["batch", "status", "--json"]);
+            if output.status.success() && self.states().contains(&(task.to_owned(), wanted.to_owned())) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{task} is never {wanted}: {:?}", self.states());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn touch(&self, name: &str) {
+        std::fs::write(self.directory.path().join(name), "").unwrap();
     }
 
     fn states(&self) -> Vec<(String, String)> {
@@ -193,6 +245,76 @@ fn bad_tasks_start_nothing_and_limits_end_the_batch() {
     let world = World::new("tasks:\n  - {id: a, prompt: fail}\n  - {id: b, prompt: 'write:b', needs: [a]}\n");
     assert_eq!(world.batch(&["--max-failures", "1"]).status.code(), Some(5));
     assert_eq!(world.trailers().len(), 0);
+}
+
+#[test]
+fn a_batch_is_steered_while_it_runs() {
+    let world = World::new(
+        "tasks:
+  - {id: a, prompt: 'mark:a-works hold:go write:a'}
+  - {id: b, prompt: 'keep:b write:b', needs: [a]}
+  - {id: c, prompt: 'hold:never write:c'}
+  - {id: d, prompt: 'write:d', needs: [b]}
+",
+    );
+    std::fs::write(world.work().join("more.yml"), "tasks: [{id: e, prompt: 'write:e', needs: []}]\n").unwrap();
+    let batch = world.start();
+    world.until("a", "running");
+    world.until("c", "running");
+    // A run that is paused before its first iteration does nothing.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !world.directory.path().join("a-works").exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(world.order(&["hint", "b", "use", "tabs"]), "b gets your hint with its next iteration\n");
+    let refused = world.ralph(&["batch", "hint", "nobody", "x"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("the batch has no task `nobody`"));
+    world.order(&["pause", "d"]);
+    world.order(&["pause"]);
+    world.touch("go");
+    world.until("a", "checking");
+    std::thread::sleep(Duration::from_millis(700));
+    world.until("a", "checking");
+    world.until("b", "paused");
+    world.order(&["continue"]);
+    world.order(&["pause", "d"]);
+    world.until("b", "merged");
+    let prompt = std::fs::read_to_string(world.directory.path().join("b.prompt")).unwrap();
+    assert!(prompt.contains("A person says: use tabs"), "{prompt}");
+    world.until("d", "paused");
+    world.order(&["continue", "d"]);
+    world.order(&["add", "more.yml"]);
+    world.until("e", "merged");
+    world.order(&["skip", "c"]);
+    let output = batch.output();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("4 of 5 merged into `main`: all tasks are merged or skipped"), "{said}");
+    let none = world.ralph(&["batch", "pause"]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("the batch is not running"));
+    assert_eq!(world.left(), 0);
+}
+
+#[test]
+fn a_batch_that_was_stopped_or_cancelled_can_be_taken_up_again() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let world = World::new("tasks: [{id: a, prompt: 'hold:go write:a'}, {id: b, prompt: 'hold:go write:b'}]\n");
+    let batch = world.start();
+    world.until("a", "running");
+    world.until("b", "running");
+    // Each run has a socket by now.
+    std::thread::sleep(Duration::from_millis(500));
+    world.order(&["cancel"]);
+    let output = batch.output();
+    assert_eq!(output.status.signal(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(world.states(), [("a".into(), "skipped".into()), ("b".into(), "skipped".into())]);
+    assert_eq!(world.left(), 0, "everything is stopped");
+    world.touch("go");
+    let output = world.ralph(&["batch", "retry", "a"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(world.trailers(), ["a"]);
+    world.assert_sound();
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod server;
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use chromium::{BROWSERS, Browser, installed};
@@ -33,9 +33,10 @@ const AUDIT: &str = include_str!("browser/audit.js");
 
 type Check = fn(&str);
 
-const TESTS: [(&str, Check); 9] = [
+const TESTS: [(&str, Check); 10] = [
     ("an_exported_page_shows_the_run_from_disk", an_exported_page_shows_the_run_from_disk),
     ("a_live_page_follows_a_run_and_steers_it", a_live_page_follows_a_run_and_steers_it),
+    ("a_batch_is_followed_and_steered", a_batch_is_followed_and_steered),
     ("hostile_text_is_inert", hostile_text_is_inert),
     ("a_hundred_thousand_tools_stay_smooth", a_hundred_thousand_tools_stay_smooth),
     ("first_content_is_there_within_a_second", first_content_is_there_within_a_second),
@@ -153,6 +154,59 @@ fn a_live_page_follows_a_run_and_steers_it(program: &str) {
     browser.wait_for_text("Everything is done.");
     assert_eq!(browser.eval("document.querySelectorAll('.steer .btn').length"), 0);
     running.wait().complete();
+    is_clean(&browser);
+}
+
+/// A process that does not outlive its test.
+struct Started(std::process::Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn a_batch_is_followed_and_steered(program: &str) {
+    let agent = "#!/bin/sh\ncase \"$(cat)\" in *hold*) while [ ! -e ../go ]; do sleep 0.1; done ;; *fail*) exit 1 ;; esac\n\
+                 echo x > $$.txt\necho '<promise>COMPLETE</promise>'\n";
+    let tasks = "tasks:\n  - {id: first, title: '<img src=x onerror=document.title=1>', prompt: hold}\n  \
+                 - {id: second, prompt: two, needs: [first]}\n  - {id: broken, prompt: fail}\n";
+    let test = Test::new()
+        .file("../agent.sh", agent.replace("../go", "$GO"))
+        .file("tasks.yml", tasks)
+        .file("ralph.yml", "event_loop: {max_consecutive_failures: 1}\n")
+        .repository();
+    let go = test.workspace().join("../go");
+    let test = test.env("GO", go.to_str().unwrap());
+    let agent = format!("sh {}", test.workspace().join("../agent.sh").display());
+    let mut command = test.tool();
+    command.args(["batch", "--into", "-j", "2", "--agent-cmd", &agent]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut batch = Started(command.spawn().unwrap());
+    let server = Server::start(test.tool(), &[]);
+    let mut browser = Browser::start(program);
+    browser.open(&server.address);
+    browser.wait_for_text("Batch of 3 tasks");
+    browser.click(".card-run h3", "Batch of 3 tasks");
+    browser.wait_for_text("needs first");
+    browser.wait("document.querySelector('section[aria-label=stuck] .task')");
+    browser.click(".steer .btn", "Pause");
+    browser.click("dialog .btn", "Pause");
+    browser.wait("document.querySelector('.pill').innerText === 'paused'");
+    std::fs::write(&go, "").unwrap();
+    browser.click(".steer .btn", "Continue");
+    browser.click("dialog .btn", "Continue");
+    browser.wait("document.querySelectorAll('section[aria-label=merged] .task').length === 2");
+    browser.wait("document.querySelector('.bar .pill').innerText === 'stuck'");
+    assert_eq!(batch.0.wait().unwrap().code(), Some(1));
+    assert_ne!(browser.eval("document.title"), "1");
+    for (width, scheme) in [(360, "light"), (1280, "dark")] {
+        browser.size(width, 800);
+        browser.scheme(scheme);
+        audit(&mut browser, &format!("batch {width} {scheme}"));
+    }
+    browser.click("section[aria-label=merged] a.task", "");
+    browser.wait_for_text("Iteration 1");
     is_clean(&browser);
 }
 

@@ -150,7 +150,11 @@ fn a_wrong_flag_or_value_in_a_document_is_found() {
 fn needs_more(words: &[String]) -> bool {
     let has = |flag: &str| words.iter().any(|word| word == flag);
     let only_parsed = ["tui", "resume", "answer", "retry", "emit", "as-claude", "serve"];
+    // `tests/batch.rs` gives them to a batch that is running.
+    let to_batch = ["hint", "pause", "continue", "stop", "cancel", "skip", "retry"];
+    let steers_batch = words[0] == "batch" && words.get(1).is_some_and(|word| to_batch.contains(&word.as_str()));
     only_parsed.contains(&words[0].as_str())
+        || steers_batch
         || [
             "--tui",
             "-i",
@@ -192,6 +196,11 @@ fn project() -> Test {
         .file("docs/plans/feature.md", "- [x] Fix the tests.\n")
         .file("presets/debug.yml", "event_loop: {max_iterations: 5}\n")
         .file("../capture.jsonl", "{\"type\":\"result\",\"result\":\"done\"}\n")
+        .file(
+            "tasks.yml",
+            "tasks: [{id: json-flag, prompt: add it}, {id: docs, prompt: describe it, needs: [json-flag]}]\n",
+        )
+        .file("more.yml", "tasks: [{id: later, prompt: finish it}]\n")
         .file("../hats.yml", hats)
         .file("../notify.yml", "notify: {command: cat}\n")
         .repository();
@@ -321,10 +330,15 @@ fn every_configuration_in_the_documents_is_read_without_a_warning() {
     for document in documents() {
         let blocks = document.text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
         // Agent files have an id; `agent/catalog_tests.rs` reads them.
-        for block in blocks.filter(|block| !block.starts_with("id:")) {
+        for block in blocks.filter(|block| !block.starts_with("id:") && !block.contains("apiVersion:")) {
             let file = test.workspace().join("example.yml");
             std::fs::write(&file, block).unwrap();
-            let output = test.tool().args(["config", "--config", "example.yml"]).output().unwrap();
+            let read: &[&str] = if block.starts_with("tasks:") {
+                &["tasks", "example.yml"]
+            } else {
+                &["config", "--config", "example.yml"]
+            };
+            let output = test.tool().args(read).output().unwrap();
             let clean = output.status.success() && output.stderr.is_empty();
             assert!(clean, "{}: {block}{}", document.name, String::from_utf8_lossy(&output.stderr));
             count += 1;

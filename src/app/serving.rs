@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::find::Here;
 use super::steering::Steering;
+use crate::batch::order::BatchOrder;
 use crate::control::Order;
 use crate::error::{UserError, io_reason};
 use crate::journal::Summary;
@@ -18,7 +19,7 @@ use crate::ui::RunState;
 use crate::ui::history::RunDetails;
 use crate::ui::out;
 use crate::ui::tui::Actions as _;
-use crate::ui::web::{self, Access, Options, Place, Runs, new_token};
+use crate::ui::web::{self, Access, Options, Place, Runs, SeenBatch, new_token};
 
 /// Where the page is unless someone wants it elsewhere.
 pub(crate) const PORT: u16 = 7331;
@@ -184,6 +185,15 @@ impl Runs for AllRuns {
 
     fn order(&self, place: &Place, order: &Order) -> Result<(), String> {
         steering(place)?.order(order)
+    }
+
+    fn batches(&self) -> Vec<SeenBatch> {
+        let all = Here::everywhere().unwrap_or_default();
+        all.iter().flat_map(|here| super::batch::all(&here.store)).collect()
+    }
+
+    fn order_batch(&self, batch: &SeenBatch, order: &BatchOrder) -> Result<(), String> {
+        super::batch::send(&batch.directory, order)
     }
 
     fn answer(&self, place: &Place, words: &str) -> Result<(), String> {

@@ -78,7 +78,6 @@ pub(crate) trait Runner {
     /// What happened next. Cancel-safe: a dropped call loses nothing. Does not return while nothing is under way.
     async fn next(&mut self) -> (TaskId, Event);
 
-    #[expect(dead_code, reason = "orders to a batch come with its socket")]
     /// Passes an order (hint, pause, continue, stop) to the loop of a task that is under way.
     async fn order(&mut self, task: &TaskId, order: &Order) -> Result<(), UserError>;
 

@@ -6,6 +6,9 @@ use super::state::{Batch, Stage, TaskState};
 
 /// The tasks to start, by their place in the batch, in the order in which they start. `is_held` says which tasks wait for a rate limit.
 pub(crate) fn next(batch: &Batch, jobs: usize, is_held: impl Fn(&TaskState) -> bool) -> Vec<usize> {
+    if batch.paused {
+        return Vec::new();
+    }
     let mut running: Vec<usize> =
         (0..batch.tasks.len()).filter(|&at| batch.tasks[at].stage == Stage::Running).collect();
     let over: BTreeSet<_> =

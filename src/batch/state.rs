@@ -91,6 +91,20 @@ pub(crate) enum Fact {
     Skipped {
         task: TaskId,
     },
+    /// Words of a person for the next prompts of a task.
+    Hinted {
+        task: TaskId,
+        words: String,
+    },
+    /// `None`: the whole batch.
+    Paused {
+        task: Option<TaskId>,
+    },
+    Continued {
+        task: Option<TaskId>,
+    },
+    /// Nothing that is not merged is worked on any more.
+    Cancelled,
     Retried {
         task: TaskId,
     },
@@ -129,16 +143,9 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    pub(crate) const fn name(&self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Checking { .. } => "checking",
-            Self::Merging { .. } => "merging",
-            Self::Merged { .. } => "merged",
-            Self::Stuck => "stuck",
-            Self::Skipped => "skipped",
-        }
+    /// Nothing more happens to it, unless someone says so.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.satisfies() || matches!(self, Self::Stuck)
     }
 
     /// Whether tasks that need it may start.
@@ -161,13 +168,24 @@ pub(crate) struct TaskState {
     /// The prompt of the next attempt, and the commit that did not merge.
     pub repair: Option<(String, String)>,
     pub paused: bool,
+    /// What a person says about it.
+    pub hints: Vec<String>,
 }
 
 impl TaskState {
     pub(crate) fn new(task: Task) -> Self {
-        let task = Arc::new(task);
-        let (attempt, unmerged, run, cost_usd, why, repair, paused) = (0, 0, None, None, None, None, false);
-        Self { task, stage: Stage::Waiting, attempt, unmerged, run, cost_usd, why, repair, paused }
+        Self {
+            task: Arc::new(task),
+            stage: Stage::Waiting,
+            attempt: 0,
+            unmerged: 0,
+            run: None,
+            cost_usd: None,
+            why: None,
+            repair: None,
+            paused: false,
+            hints: Vec::new(),
+        }
     }
 }
 
@@ -177,6 +195,7 @@ pub(crate) struct Batch {
     pub start: Start,
     pub tasks: Vec<TaskState>,
     pub held: BTreeMap<String, Timestamp>,
+    pub paused: bool,
     pub began: Option<Timestamp>,
     pub end: Option<(u8, String)>,
 }
@@ -184,6 +203,11 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn task(&self, id: &TaskId) -> Option<&TaskState> {
         self.tasks.iter().find(|state| state.task.id == *id)
+    }
+
+    /// Whether any task was ever started.
+    pub(crate) fn began_work(&self) -> bool {
+        self.tasks.iter().any(|state| state.attempt > 0)
     }
 
     /// `ralph/<batch>/<task>`.
@@ -235,11 +259,26 @@ impl Batch {
                 (state.stage, state.why) = (Stage::Stuck, Some(why.clone()));
                 state.cost_usd = cost_usd.or(state.cost_usd);
             }),
-            Fact::Skipped { task } => with(&task, &mut |state| state.stage = Stage::Skipped),
+            Fact::Skipped { task } => with(&task, &mut |state| (state.stage, state.why) = (Stage::Skipped, None)),
+            Fact::Hinted { task, words } => with(&task, &mut |state| state.hints.push(words.clone())),
+            Fact::Paused { task: Some(task) } => with(&task, &mut |state| state.paused = true),
+            Fact::Continued { task: Some(task) } => with(&task, &mut |state| state.paused = false),
+            Fact::Paused { task: None } => self.paused = true,
+            Fact::Continued { task: None } => {
+                self.paused = false;
+                self.tasks.iter_mut().for_each(|state| state.paused = false);
+            }
+            Fact::Cancelled => {
+                for state in &mut self.tasks {
+                    if matches!(state.stage, Stage::Waiting | Stage::Running | Stage::Checking { .. }) {
+                        (state.stage, state.why) = (Stage::Skipped, Some("cancelled".to_owned()));
+                    }
+                }
+            }
             Fact::Retried { task } => with(&task, &mut |state| {
                 (state.stage, state.why, state.unmerged) = (Stage::Waiting, None, 0);
             }),
-            Fact::Resumed => self.end = None,
+            Fact::Resumed => (self.end, self.paused) = (None, false),
             Fact::BatchEnd { exit_code, why } => self.end = Some((exit_code, why)),
         }
     }

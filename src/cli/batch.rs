@@ -59,6 +59,10 @@ pub(crate) struct Begin {
     #[arg(short = 'b', long, value_name = "NAME")]
     pub agent: Option<String>,
 
+    /// Show the tasks on the full screen.
+    #[arg(long)]
+    pub tui: bool,
+
     /// Run this command as the agent of tasks that name none. It gets the prompt on stdin.
     #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
     pub agent_cmd: Option<String>,
@@ -114,10 +118,44 @@ pub(crate) enum BatchAction {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+
+        /// Show the tasks on the full screen, and open their runs.
+        #[arg(long, conflicts_with = "json")]
+        tui: bool,
     },
-    /// Continue a batch that was interrupted or killed
-    Resume,
-    /// Run a stuck task again
+    /// Tell a task something; it gets your words with its next iteration
+    Hint {
+        /// The id of the task.
+        task: String,
+
+        /// The words.
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+    /// Pause the batch, or one task, after the current iteration
+    Pause {
+        /// The id of a task.
+        task: Option<String>,
+    },
+    /// End a pause
+    Continue {
+        /// The id of a task.
+        task: Option<String>,
+    },
+    /// Stop the batch, or one task, after the current iteration
+    Stop {
+        /// The id of a task.
+        task: Option<String>,
+    },
+    /// Stop everything now and leave out what is not merged
+    Cancel,
+    /// Continue a batch that was stopped, interrupted or killed
+    Resume {
+        /// Show the tasks on the full screen.
+        #[arg(long)]
+        tui: bool,
+    },
+    /// Run a stuck or skipped task again
     Retry {
         /// The id of the task.
         task: String,

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::Order;
+use super::Orderable;
 use crate::process;
 
 const LONGEST: u64 = 256 * 1024;
@@ -38,7 +39,7 @@ struct Answer {
 }
 
 /// Gives a run an order. When this returns, the order is in the run's journal.
-pub(crate) fn send(socket: &Path, order: &Order) -> io::Result<()> {
+pub(crate) fn send(socket: &Path, order: &impl Serialize) -> io::Result<()> {
     let mut stream = reachable(socket, UnixStream::connect)?;
     stream.set_read_timeout(Some(ACCEPTS_WITHIN + SENDS_WITHIN))?;
     stream.set_write_timeout(Some(SENDS_WITHIN))?;
@@ -75,24 +76,29 @@ fn reachable<T>(socket: &Path, call: impl FnOnce(PathBuf) -> io::Result<T>) -> i
 
 /// An order that has arrived and waits to be accepted.
 #[derive(Debug)]
-pub(crate) struct Received {
-    pub order: Order,
-    accepted: std::sync::mpsc::SyncSender<()>,
+pub(crate) struct Received<O> {
+    pub order: O,
+    answer: std::sync::mpsc::SyncSender<Result<(), String>>,
 }
 
-impl Received {
+impl<O> Received<O> {
     /// It is recorded, and the sender gets its answer.
-    pub(crate) fn accept(self) -> Order {
-        let _ = self.accepted.try_send(());
+    pub(crate) fn accept(self) -> O {
+        let _ = self.answer.try_send(Ok(()));
         self.order
+    }
+
+    /// Nothing is done, and the sender is told why.
+    pub(crate) fn refuse(self, why: String) {
+        let _ = self.answer.try_send(Err(why));
     }
 }
 
-/// The orders that arrive for a run.
+/// The orders that arrive for a run or a batch.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct Inbox<O> {
     path: PathBuf,
-    orders: mpsc::Receiver<Received>,
+    orders: mpsc::Receiver<Received<O>>,
     serving: Arc<Serving>,
 }
 
@@ -106,7 +112,7 @@ struct Serving {
     of_agent: AtomicUsize,
 }
 
-impl Inbox {
+impl<O: Orderable> Inbox<O> {
     /// Listens for the orders of a run. `fallback` is where the socket is where there is no `$XDG_RUNTIME_DIR`.
     pub(crate) fn open(run: &str, fallback: &Path) -> io::Result<Self> {
         let (path, orders, serving) = Self::bind(Self::place(run, fallback)?)?;
@@ -132,7 +138,7 @@ impl Inbox {
         Ok(directory.join(format!("{run}.sock")))
     }
 
-    fn bind(path: PathBuf) -> io::Result<(PathBuf, mpsc::Receiver<Received>, Arc<Serving>)> {
+    fn bind(path: PathBuf) -> io::Result<(PathBuf, mpsc::Receiver<Received<O>>, Arc<Serving>)> {
         // A run of this id was killed: only one process can hold the workspace's lock, and that is this one.
         let _ = std::fs::remove_file(&path);
         let listener = reachable(&path, UnixListener::bind)?;
@@ -150,7 +156,7 @@ impl Inbox {
     }
 
     /// The next order, as soon as there is one. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Received {
+    pub(crate) async fn next(&mut self) -> Received<O> {
         match self.orders.recv().await {
             Some(received) => received,
             None => std::future::pending().await,
@@ -158,12 +164,12 @@ impl Inbox {
     }
 
     /// The next order, if there is one now.
-    pub(crate) fn poll(&mut self) -> Option<Received> {
+    pub(crate) fn poll(&mut self) -> Option<Received<O>> {
         self.orders.try_recv().ok()
     }
 }
 
-impl Drop for Inbox {
+impl<O> Drop for Inbox<O> {
     fn drop(&mut self) {
         self.serving.closed.store(true, Ordering::SeqCst);
         // Wakes the listener, which then ends.
@@ -179,7 +185,7 @@ impl Drop for Inbox {
     }
 }
 
-fn listen(listener: &UnixListener, sender: &mpsc::Sender<Received>, serving: &Arc<Serving>) {
+fn listen<O: Orderable>(listener: &UnixListener, sender: &mpsc::Sender<Received<O>>, serving: &Arc<Serving>) {
     for stream in listener.incoming() {
         if serving.closed.load(Ordering::SeqCst) {
             return;
@@ -226,20 +232,20 @@ enum Peer {
     Stranger,
 }
 
-fn serve(stream: &UnixStream, peer: Peer, sender: &mpsc::Sender<Received>) -> Result<(), String> {
+fn serve<O: Orderable>(stream: &UnixStream, peer: Peer, sender: &mpsc::Sender<Received<O>>) -> Result<(), String> {
     if peer == Peer::Stranger {
         return Err("only the user who started the run may give it orders".to_owned());
     }
-    let order = read(stream).map_err(|error| format!("cannot read the order: {error}"))?;
+    let order: O = read(stream).map_err(|error| format!("cannot read the order: {error}"))?;
     if peer == Peer::Agent && !order.may_come_from_agent() {
         return Err("an agent cannot give its own run orders; only `ralph emit` is allowed".to_owned());
     }
-    let (accepted, waits) = std::sync::mpsc::sync_channel(1);
-    sender.try_send(Received { order, accepted }).map_err(|_| "the run takes no more orders now".to_owned())?;
-    waits.recv_timeout(ACCEPTS_WITHIN).map_err(|_| "the run did not accept the order".to_owned())
+    let (answer, waits) = std::sync::mpsc::sync_channel(1);
+    sender.try_send(Received { order, answer }).map_err(|_| "the run takes no more orders now".to_owned())?;
+    waits.recv_timeout(ACCEPTS_WITHIN).map_err(|_| "the run did not accept the order".to_owned())?
 }
 
-fn read(stream: &UnixStream) -> io::Result<Order> {
+fn read<O: DeserializeOwned>(stream: &UnixStream) -> io::Result<O> {
     let deadline = std::time::Instant::now() + SENDS_WITHIN;
     let (mut line, mut part) = (Vec::new(), [0; 4096]);
     loop {
@@ -270,8 +276,9 @@ fn peer(stream: &UnixStream) -> Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Order;
 
-    fn inbox(directory: &Path) -> Inbox {
+    fn inbox(directory: &Path) -> Inbox<Order> {
         // The tests' own runtime directory is not used: a name may be taken there.
         let path = directory.join("r.sock");
         let listener = reachable(&path, UnixListener::bind).unwrap();

@@ -17,7 +17,7 @@ use super::plan::Worker;
 use super::plugins::{Output, Plugins, Upcoming};
 use super::wait::{Moment, WaitEnd};
 use super::{Interrupt, Interrupts, Memory, Plan, Recorder, Screen};
-use crate::control::Inbox;
+use crate::control::{Inbox, Order};
 use crate::error::{Kind, UserError};
 use crate::event::FailureClass;
 use crate::event::Topic;
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     directory: &RunDirectory,
     recorder: &mut Recorder,
     memory: Memory,
-    inbox: Inbox,
+    inbox: Inbox<Order>,
 ) -> Result<Finished, UserError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| UserError::failed(format!("cannot listen for Unix signals: {error}")))?;
@@ -124,7 +124,7 @@ pub(super) struct Looping<'p> {
     /// How long ralph itself stopped.
     pub(super) suspended: Duration,
     /// What another terminal tells it.
-    pub(super) inbox: Inbox,
+    pub(super) inbox: Inbox<Order>,
     /// What a resumed run would need.
     pub(super) memory: Memory,
     /// The user's words as they were last read.

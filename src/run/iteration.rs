@@ -84,7 +84,7 @@ pub(crate) enum StatusBlocks {
 pub(crate) struct Inputs<'a> {
     pub interrupts: &'a mut Interrupts,
     /// From another terminal.
-    pub inbox: &'a mut Inbox,
+    pub inbox: &'a mut Inbox<Order>,
     /// What was reported, and is not done yet.
     pub orders: &'a mut Orders,
     /// When the time of the run is over, for what runs beside its agents.
@@ -331,14 +331,14 @@ enum Next {
     Came(Came),
     Pressed(Vec<u8>),
     Filtered(Did),
-    Ordered(Received),
+    Ordered(Received<Order>),
     Read(Stream),
     Ended(Ended),
 }
 
 /// Records an order and then accepts it: whoever gave it may rely on it from here on. Events are recorded when they are
 /// published.
-pub(crate) fn record_order(received: Received, recorder: &mut Recorder) -> Result<Order, UserError> {
+pub(crate) fn record_order(received: Received<Order>, recorder: &mut Recorder) -> Result<Order, UserError> {
     if !matches!(received.order, Order::Emit { .. }) {
         recorder.fact(Fact::Control { order: received.order.clone() })?;
     }

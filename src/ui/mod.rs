@@ -2,6 +2,7 @@
 //! decide anything. Agent output never reaches a terminal unescaped.
 
 mod appearance;
+pub(crate) mod batch;
 mod callouts;
 mod diff;
 pub(crate) mod figures;

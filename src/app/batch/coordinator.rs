@@ -2,7 +2,7 @@
 //! first, so that another coordinator can continue after `kill -9`.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -12,18 +12,21 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::board::Screen;
 use super::local::Places;
 use super::merge_queue::{self, Merge};
+use crate::batch::order::BatchOrder;
 use crate::batch::runner::{Ended, Event, Runner, Work, WorkResult};
 use crate::batch::schedule;
 use crate::batch::sources::Source;
 use crate::batch::state::{Fact, Ledger, Stage, TaskState};
-use crate::batch::task::TaskId;
+use crate::batch::task::{Task, TaskId};
 use crate::config::Settings;
+use crate::control::Inbox;
 use crate::error::{UserError, exit_code, io_reason};
 use crate::git::Repository;
 use crate::run::{Came, Interrupts};
-use crate::ui::{harmless, out};
+use crate::ui::{self, out};
 
 /// How often a task whose run was cut off is started again.
 const MOST_LOST: u32 = 5;
@@ -31,6 +34,8 @@ const MOST_LOST: u32 = 5;
 const UNKNOWN_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_secs(5);
+/// How often a run that was just started is told of a pause, until it takes orders.
+const LOOK_FOR_NEW_RUN: Duration = Duration::from_millis(500);
 
 type Merging = Pin<Box<dyn Future<Output = (TaskId, String, Result<Merge, UserError>)>>>;
 
@@ -45,14 +50,21 @@ pub(crate) struct Coordinator<R> {
     pub ending: Option<(u8, String)>,
     pub merging: Option<Merging>,
     pub jobs: usize,
+    pub inbox: Inbox<BatchOrder>,
+    /// The tasks that are worked on now, also those that were skipped meanwhile.
+    pub live: BTreeSet<TaskId>,
+    /// Those of them that know of a pause of the batch.
+    pub told: BTreeSet<TaskId>,
+    /// What happens is printed, unless a full screen shows it.
+    pub screen: Screen,
 }
 
 impl<R: Runner> Coordinator<R> {
-    fn record(&self, fact: Fact) -> Result<(), UserError> {
-        self.ledger.borrow_mut().record(fact).map_err(|error| unrecorded(&error))
+    pub(super) fn record(&self, fact: Fact) -> Result<(), UserError> {
+        record(&self.ledger, &self.screen, fact)
     }
 
-    fn state(&self, id: &TaskId) -> Option<TaskState> {
+    pub(super) fn state(&self, id: &TaskId) -> Option<TaskState> {
         self.ledger.borrow().batch.task(id).cloned()
     }
 
@@ -68,16 +80,13 @@ impl<R: Runner> Coordinator<R> {
                 self.start_tasks().await?;
                 self.start_merge();
             }
-            let (running, holds) = {
-                let batch = &self.ledger.borrow().batch;
-                let running = batch.tasks.iter().any(|task| task.stage == Stage::Running);
-                let waits = |task: &&TaskState| task.stage == Stage::Waiting && self.held_until(task).is_some();
-                (running, batch.tasks.iter().any(|task| waits(&task)))
-            };
-            if !running && self.merging.is_none() && (self.ending.is_some() || !holds) {
+            if self.ledger.borrow().batch.paused {
+                self.pause_running().await;
+            }
+            if self.live.is_empty() && self.merging.is_none() && (self.ending.is_some() || !self.waits()) {
                 return self.end();
             }
-            let pause = LOOK.min(self.next_hold());
+            let pause = self.patience();
             tokio::select! {
                 biased;
                 came = interrupts.next() => if let Came::Interrupt(interrupt, _) = came {
@@ -85,6 +94,7 @@ impl<R: Runner> Coordinator<R> {
                     self.ending = Some((code, "interrupted".to_owned()));
                     self.cancel_all();
                 },
+                received = self.inbox.next() => self.obey(received).await?,
                 (task, event) = self.runner.next() => self.handle(&task, event)?,
                 (task, tip, merge) = merged(&mut self.merging) => {
                     self.merging = None;
@@ -126,16 +136,35 @@ impl<R: Runner> Coordinator<R> {
         Ok(())
     }
 
+    /// Whether a task can start later without anything else happening first: after a rate limit, or after a pause.
+    fn waits(&self) -> bool {
+        let batch = &self.ledger.borrow().batch;
+        let waiting = |state: &&TaskState| state.stage == Stage::Waiting;
+        let paused = |state: &TaskState| state.paused || batch.paused;
+        let is_over = |state: &TaskState| state.stage.is_over();
+        batch.paused && !batch.tasks.iter().all(is_over)
+            || batch.tasks.iter().filter(waiting).any(|state| paused(state) || self.held_until(state).is_some())
+    }
+
+    /// How long to wait before looking again.
+    fn patience(&self) -> Duration {
+        if self.ledger.borrow().batch.paused && self.told.len() < self.live.len() {
+            return LOOK_FOR_NEW_RUN;
+        }
+        LOOK.min(self.next_hold())
+    }
+
     fn work(&self, state: &TaskState) -> Work {
         let batch = &self.ledger.borrow().batch;
         let base = Repository::at(&batch.start.repository).and_then(|it| it.branch(&batch.start.target));
+        let (task, repair) = with_hints(state);
         Work {
-            task: Arc::clone(&state.task),
+            task,
             attempt: state.attempt,
             branch: batch.branch(&state.task.id),
             base: base.unwrap_or_default(),
             run: state.run.clone(),
-            repair: state.repair.clone(),
+            repair,
             max_cost: batch.start.max_cost.map(|most| (most - batch.cost()).max(0.01)),
         }
     }
@@ -166,18 +195,19 @@ impl<R: Runner> Coordinator<R> {
             let attempt = if again { state.attempt } else { state.attempt + 1 };
             self.record(Fact::Started { task: id.clone(), attempt })?;
             let work = self.work(&TaskState { attempt, ..state });
-            say(&format!("started {id} ({})", work.branch));
-            if let Err(error) = self.runner.start(work).await {
-                self.stuck(&id, error.message, None)?;
+            match self.runner.start(work).await {
+                Ok(()) => drop(self.live.insert(id)),
+                Err(error) => self.stuck(&id, error.message, None)?,
             }
         }
         Ok(())
     }
 
     fn start_merge(&mut self) {
-        if self.merging.is_some() {
+        if self.merging.is_some() || self.ledger.borrow().batch.paused {
             return;
         }
+        let screen = self.screen.clone();
         let ledger = Rc::clone(&self.ledger);
         let batch = &self.ledger.borrow().batch;
         let next = batch.tasks.iter().find_map(|state| match &state.stage {
@@ -190,7 +220,7 @@ impl<R: Runner> Coordinator<R> {
         self.merging = Some(Box::pin(async move {
             let before = |commit: &str| {
                 let fact = Fact::Merging { task: task.id.clone(), commit: commit.to_owned() };
-                ledger.borrow_mut().record(fact).map_err(|error| unrecorded(&error))
+                record(&ledger, &screen, fact)
             };
             let done = merge_queue::merge(&start, &settings, &places, &task, (&branch, &tip), before).await;
             (task.id.clone(), tip, done)
@@ -211,7 +241,6 @@ impl<R: Runner> Coordinator<R> {
                 if state.unmerged >= most {
                     return self.stuck(id, why, None);
                 }
-                say(&format!("{id} did not merge: {}; its loop is resumed", harmless(&why)));
                 self.record(Fact::Unmerged { task: id.clone(), why, prompt, tip })
             }
             Ok(Merge::Blocked(why)) => self.stuck(id, why, None),
@@ -224,8 +253,7 @@ impl<R: Runner> Coordinator<R> {
             let batch = &self.ledger.borrow().batch;
             (batch.start.clone(), batch.branch(id))
         };
-        self.record(Fact::Merged { task: id.clone(), commit: commit.clone() })?;
-        say(&format!("merged {id} into `{}` as {}", start.target, commit.get(..7).unwrap_or(&commit)));
+        self.record(Fact::Merged { task: id.clone(), commit })?;
         if let Err(error) = merge_queue::clean(&start, &self.places, &branch).await {
             out::warn(format_args!("cannot clean up after {id}: {error}"));
         }
@@ -235,8 +263,7 @@ impl<R: Runner> Coordinator<R> {
         Ok(())
     }
 
-    fn stuck(&self, id: &TaskId, why: String, cost_usd: Option<f64>) -> Result<(), UserError> {
-        say(&format!("stuck {id}: {}", harmless(&why)));
+    pub(super) fn stuck(&self, id: &TaskId, why: String, cost_usd: Option<f64>) -> Result<(), UserError> {
         self.record(Fact::Stuck { task: id.clone(), why, cost_usd })
     }
 
@@ -258,7 +285,12 @@ impl<R: Runner> Coordinator<R> {
     }
 
     fn ended(&mut self, id: &TaskId, ended: Ended) -> Result<(), UserError> {
-        let Some(state) = self.state(id) else { return Ok(()) };
+        self.live.remove(id);
+        self.told.remove(id);
+        let Some(state) = self.state(id).filter(|state| state.stage == Stage::Running) else {
+            // Someone left it out meanwhile.
+            return Ok(());
+        };
         if let Some(run) = ended.run.filter(|run| state.run.as_ref() != Some(run)) {
             self.record(Fact::Run { task: id.clone(), run })?;
         }
@@ -274,8 +306,6 @@ impl<R: Runner> Coordinator<R> {
                 let asked = self.agent(&state).to_owned();
                 let known = self.ledger.borrow().batch.held.get(&asked).copied();
                 if known.is_none_or(|known| known < until) {
-                    let time = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S");
-                    say(&format!("rate limit of `{}`: its tasks wait until {time}", harmless(&asked)));
                     self.record(Fact::Held { agent: asked.clone(), until })?;
                 }
                 if agent != asked {
@@ -294,7 +324,6 @@ impl<R: Runner> Coordinator<R> {
                 if *lost >= MOST_LOST {
                     return self.stuck(id, why, cost_usd);
                 }
-                say(&format!("{id} is started again: {}", harmless(&why)));
                 self.record(Fact::Again { task, why, cost_usd })
             }
         }
@@ -323,10 +352,9 @@ impl<R: Runner> Coordinator<R> {
         self.cancel_all();
     }
 
-    fn cancel_all(&mut self) {
-        let batch = &self.ledger.borrow().batch;
-        for state in batch.tasks.iter().filter(|state| state.stage == Stage::Running) {
-            self.runner.cancel(&state.task.id);
+    pub(super) fn cancel_all(&mut self) {
+        for id in &self.live {
+            self.runner.cancel(id);
         }
     }
 
@@ -364,9 +392,33 @@ fn unrecorded(error: &std::io::Error) -> UserError {
     UserError::failed(format!("cannot record what the batch does: {}", io_reason(error)))
 }
 
-fn say(line: &str) {
-    // The reader may be gone.
-    let _ = out::print(&format!("{line}\n"));
+/// Records a fact, and says it where nothing else shows it.
+fn record(ledger: &RefCell<Ledger>, screen: &Screen, fact: Fact) -> Result<(), UserError> {
+    let recorded = ledger.borrow_mut().record(fact.clone());
+    recorded.map_err(|error| unrecorded(&error))?;
+    if !screen.is_taken()
+        && let Some(line) = ui::batch::line(&fact, &ledger.borrow().batch)
+    {
+        // The reader may be gone.
+        let _ = out::print(&format!("{line}\n"));
+    }
+    Ok(())
+}
+
+/// The task with what a person said about it, and the same for a repair.
+fn with_hints(state: &TaskState) -> (Arc<Task>, Option<(String, String)>) {
+    if state.hints.is_empty() {
+        return (Arc::clone(&state.task), state.repair.clone());
+    }
+    let hints: String = state.hints.iter().map(|words| format!("\n\nA person says: {words}")).collect();
+    let prompt = format!("{}{hints}", state.task.prompt);
+    let repair = match &state.repair {
+        Some((words, tip)) => Some((format!("{words}{hints}"), tip.clone())),
+        // It has a run already, which gets the words as a new prompt.
+        None if state.attempt > 0 => Some((hints.trim_start().to_owned(), String::new())),
+        None => None,
+    };
+    (Arc::new(Task { prompt, ..(*state.task).clone() }), repair)
 }
 
 /// Where the batches of a project are.

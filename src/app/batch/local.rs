@@ -44,7 +44,7 @@ impl Places {
         self.worktrees.join(branch.strip_prefix("ralph/").unwrap_or(branch).replace('/', "-"))
     }
 
-    fn store(&self, branch: &str) -> Store {
+    pub(crate) fn store(&self, branch: &str) -> Store {
         // Not by its canonical name, which it has only while it is there: its parent always is.
         let directory = self.worktrees.canonicalize().unwrap_or_else(|_| self.worktrees.clone());
         let worktree = directory.join(self.worktree(branch).file_name().unwrap_or_default());
@@ -269,7 +269,9 @@ impl Runner for Local {
         let store = child.map(|child| self.places.store(&child.branch));
         let socket = store.and_then(|store| Lock::holder(&store)).and_then(|holder| holder.control);
         let socket = socket.ok_or_else(|| UserError::usage(format!("task `{task}` is not running")))?;
-        control::send(&socket, order).map_err(|error| {
+        let order = order.clone();
+        let sent = tokio::task::spawn_blocking(move || control::send(&socket, &order)).await;
+        sent.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
             UserError::failed(format!("task `{task}` did not accept the order: {}", io_reason(&error)))
         })
     }

@@ -1,34 +1,41 @@
 //! `ralph batch`: begins or continues a batch, and shows how far it is.
 
+pub(crate) mod board;
 mod coordinator;
 mod local;
 mod merge_queue;
+mod orders;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use self::board::Screen;
 use self::coordinator::{Coordinator, batches};
 use self::local::{Local, Places};
+use crate::app::appearance::{columns, palette};
 use crate::app::choose::settle;
-use crate::app::find::{self, print};
+use crate::app::find::{self, print, print_painted};
+use crate::app::view::needs_terminal;
 use crate::app::{repository, working_directory};
+use crate::batch::order::BatchOrder;
 use crate::batch::sources;
-use crate::batch::state::{self, Batch, Fact, Ledger, Stage, Start};
+use crate::batch::state::{self, Batch, Fact, Ledger, Stage, Start, TaskState};
 use crate::batch::task::TaskId;
 use crate::cli::batch::Begin;
 use crate::config;
+use crate::control::Inbox;
 use crate::error::{UserError, io_reason};
 use crate::git::{GitError, Repository, Writer};
 use crate::journal::disk::{Disk as _, RealDisk};
 use crate::journal::store::new_id;
 use crate::journal::{State, Store};
 use crate::process::{self, runtime};
-use crate::ui::harmless;
+use crate::ui;
+use crate::ui::web::SeenBatch;
 
 /// The project, its settings and its repository.
 struct Project {
@@ -78,6 +85,9 @@ fn failed(error: &GitError) -> UserError {
 
 /// `ralph batch SOURCE`.
 pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
+    if args.tui {
+        needs_terminal("--tui")?;
+    }
     process::protect(process::own_program());
     let project = Project::here()?;
     let found = sources::open(args.source.as_deref(), &project.workspace)?.read()?;
@@ -133,11 +143,11 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
     for fact in std::iter::once(Fact::BatchStart { start: Box::new(start) }).chain(tasks) {
         ledger.record(fact).map_err(unusable)?;
     }
-    drive(project, &directory, ledger)
+    drive(project, &directory, ledger, args.tui)
 }
 
 /// `ralph batch resume`, and `retry` of a task.
-pub(crate) fn resume(retry: Option<&str>) -> Result<u8, UserError> {
+pub(crate) fn resume(retry: Option<&TaskId>, tui: bool) -> Result<u8, UserError> {
     process::protect(process::own_program());
     let project = Project::here()?;
     let directory = project.newest()?;
@@ -147,37 +157,71 @@ pub(crate) fn resume(retry: Option<&str>) -> Result<u8, UserError> {
     if ledger.batch.tasks.is_empty() {
         return Err(UserError::usage("the batch was interrupted before it began").hint("start it again: `ralph batch`"));
     }
+    if let Some(task) = retry {
+        let stage = &known(&ledger.batch, task)?.stage;
+        if matches!(stage, Stage::Merged { .. }) {
+            return Err(UserError::usage(format!("task `{task}` is merged")));
+        }
+    }
     ledger.record(Fact::Resumed).map_err(unusable)?;
     if let Some(task) = retry {
-        let id = known(&ledger.batch, task)?;
-        if ledger.batch.task(&id).is_some_and(|state| state.stage.satisfies()) {
-            return Err(UserError::usage(format!("task `{id}` is merged or skipped")));
-        }
-        ledger.record(Fact::Retried { task: id }).map_err(unusable)?;
+        ledger.record(Fact::Retried { task: task.clone() }).map_err(unusable)?;
     }
-    drive(project, &directory, ledger)
+    drive(project, &directory, ledger, tui)
 }
 
-/// `ralph batch skip`, without a coordinator.
-pub(crate) fn skip(task: &str) -> Result<u8, UserError> {
+/// `ralph batch hint`, `pause` and others that need a batch that is running.
+pub(crate) fn order(order: &BatchOrder) -> Result<u8, UserError> {
+    let directory = Project::here()?.newest()?;
+    send(&directory, order).map_err(|why| UserError::usage(why).hint("see `ralph batch status`"))?;
+    print(&format!("{}\n", order.effect()))
+}
+
+/// Gives a batch that is running an order; the error says why it cannot be done.
+pub(crate) fn send(directory: &Path, order: &BatchOrder) -> Result<(), String> {
+    if !is_running(directory) {
+        return Err("the batch is not running".to_owned());
+    }
+    let socket = std::fs::read_to_string(control(directory)).map_err(|_| "the batch takes no orders yet".to_owned())?;
+    crate::control::send(Path::new(&socket), order).map_err(|error| io_reason(&error))
+}
+
+/// Where the address of the socket is written.
+fn control(directory: &Path) -> PathBuf {
+    directory.join("control")
+}
+
+/// `ralph batch retry`: at once where the batch is running, and else by running it.
+pub(crate) fn retry(task: &TaskId) -> Result<u8, UserError> {
+    match is_running(&Project::here()?.newest()?) {
+        true => order(&BatchOrder::Retry { task: task.clone() }),
+        false => resume(Some(task), false),
+    }
+}
+
+pub(crate) fn skip(task: &TaskId) -> Result<u8, UserError> {
     let project = Project::here()?;
     let directory = project.newest()?;
+    if is_running(&directory) {
+        return order(&BatchOrder::Skip { task: task.clone() });
+    }
     let _lock = lock(&directory)?;
     let unusable = |error: std::io::Error| crate::app::execute::unusable(&directory, &error);
     let mut ledger = Ledger::reopen(&directory).map_err(unusable)?;
-    let id = known(&ledger.batch, task)?;
-    if ledger.batch.task(&id).is_some_and(|state| matches!(state.stage, Stage::Merged { .. })) {
-        return Err(UserError::usage(format!("task `{id}` is merged")));
+    if matches!(known(&ledger.batch, task)?.stage, Stage::Merged { .. }) {
+        return Err(UserError::usage(format!("task `{task}` is merged")));
     }
-    ledger.record(Fact::Skipped { task: id.clone() }).map_err(unusable)?;
-    print(&format!("skipped {id}; continue with `ralph batch resume`\n"))
+    ledger.record(Fact::Skipped { task: task.clone() }).map_err(unusable)?;
+    print(&format!("skipped {task}; continue with `ralph batch resume`\n"))
 }
 
-/// `ralph batch add`, without a coordinator.
 pub(crate) fn add(source: &str) -> Result<u8, UserError> {
     let project = Project::here()?;
     let directory = project.newest()?;
     let found = sources::open(Some(source), &project.workspace)?.read()?;
+    if is_running(&directory) {
+        return order(&BatchOrder::Add { tasks: found.into_iter().map(|found| found.task).collect() });
+    }
     let _lock = lock(&directory)?;
     let unusable = |error: std::io::Error| crate::app::execute::unusable(&directory, &error);
     let mut ledger = Ledger::reopen(&directory).map_err(unusable)?;
@@ -190,11 +234,22 @@ pub(crate) fn add(source: &str) -> Result<u8, UserError> {
     print(&format!("added {}; continue with `ralph batch resume`\n", crate::plural::plural(count as u64, "task")))
 }
 
-fn known(batch: &Batch, task: &str) -> Result<TaskId, UserError> {
-    let id = TaskId::new(task).filter(|id| batch.task(id).is_some());
-    id.ok_or_else(|| {
-        UserError::usage(format!("the batch has no task `{task}`")).hint("`ralph batch status` lists the tasks")
-    })
+/// The id that a person wrote.
+pub(crate) fn task_id(name: &str) -> Result<TaskId, UserError> {
+    TaskId::new(name).ok_or_else(|| no_task(name))
+}
+
+fn known<'a>(batch: &'a Batch, task: &TaskId) -> Result<&'a TaskState, UserError> {
+    batch.task(task).ok_or_else(|| no_task(task.as_str()))
+}
+
+fn no_task(name: &str) -> UserError {
+    UserError::usage(format!("the batch has no task `{name}`")).hint("`ralph batch status` lists the tasks")
+}
+
+/// Whether a coordinator holds the lock.
+fn is_running(directory: &Path) -> bool {
+    File::open(directory).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// One coordinator at a time: the lock is the operating system's, on the directory of the batch.
@@ -210,10 +265,15 @@ fn lock(directory: &Path) -> Result<File, UserError> {
     }
 }
 
-fn drive(project: Project, directory: &Path, ledger: Ledger) -> Result<u8, UserError> {
+fn drive(project: Project, directory: &Path, ledger: Ledger, tui: bool) -> Result<u8, UserError> {
     let places = Arc::new(project.places());
     let start = ledger.batch.start.clone();
     let source = (!start.source.is_empty()).then_some(start.source.as_str());
+    let unusable = |error: std::io::Error| crate::app::execute::unusable(directory, &error);
+    let inbox = Inbox::open(&start.batch, directory).map_err(unusable)?;
+    let address = inbox.path().as_os_str().as_encoded_bytes();
+    RealDisk.replace(&control(directory), address).map_err(unusable)?;
+    let screen = if tui { Screen::open(directory, Arc::clone(&places))? } else { Screen::none() };
     let coordinator = Coordinator {
         ledger: Rc::new(RefCell::new(ledger)),
         runner: Local::new(Arc::clone(&places), directory, start.run_args.clone()),
@@ -224,65 +284,46 @@ fn drive(project: Project, directory: &Path, ledger: Ledger) -> Result<u8, UserE
         ending: None,
         merging: None,
         jobs: start.jobs.max(1),
+        inbox,
+        live: BTreeSet::new(),
+        told: BTreeSet::new(),
+        screen: screen.clone(),
     };
-    let code = runtime()?.block_on(coordinator.run())?;
-    let (batch, _) = state::read(&state::journal(directory))
-        .map_err(|error| UserError::failed(format!("cannot read the batch: {}", io_reason(&error))))?;
-    print(&report(&batch))?;
+    let code = runtime()?.block_on(coordinator.run());
+    screen.over(code.as_ref().is_ok_and(|code| *code >= 128));
+    let code = code?;
+    let batch = read(directory)?;
+    print_painted(&ui::batch::report(&batch, false, palette(), columns().count()))?;
     match code {
         128.. => process::die_by(i32::from(code) - 128),
         code => Ok(code),
     }
 }
 
-/// What became of each task, what it cost, and where the work is.
-fn report(batch: &Batch) -> String {
-    let width = batch.tasks.iter().map(|state| state.task.id.as_str().len()).max().unwrap_or(0).min(40);
-    let mut text = String::new();
-    for state in &batch.tasks {
-        let _ = write!(text, "{:<8}  {:<width$}", state.stage.name(), state.task.id);
-        if let Stage::Merged { commit } = &state.stage {
-            let _ = write!(text, "  {}", commit.get(..7).unwrap_or(commit));
-        }
-        if let Some(usd) = state.cost_usd {
-            let _ = write!(text, "  ${usd:.2}");
-        }
-        if let Some(why) = &state.why {
-            let _ = write!(text, "  {}", harmless(why.lines().next().unwrap_or_default()));
-        }
-        if state.stage == Stage::Stuck && state.run.is_some() {
-            let _ = write!(text, " (branch `{}`)", batch.branch(&state.task.id));
-        }
-        text.push('\n');
-    }
-    let merged = batch.tasks.iter().filter(|state| matches!(state.stage, Stage::Merged { .. })).count();
-    let _ = write!(text, "{merged} of {} merged into `{}`", batch.tasks.len(), batch.start.target);
-    if batch.cost() > 0.0 {
-        let _ = write!(text, ", ${:.2}", batch.cost());
-    }
-    if let Some((_, why)) = &batch.end {
-        let _ = write!(text, ": {why}");
-    }
-    text.push('\n');
-    text
+fn read(directory: &Path) -> Result<Batch, UserError> {
+    let read = state::read(&state::journal(directory));
+    let (batch, _) =
+        read.map_err(|error| UserError::failed(format!("cannot read the batch: {}", io_reason(&error))))?;
+    Ok(batch)
+}
+
+/// All batches of a project, as the page shows them. One that cannot be read is left out.
+pub(crate) fn all(store: &Store) -> Vec<SeenBatch> {
+    let entries = std::fs::read_dir(batches(store)).into_iter().flatten().flatten();
+    let seen = |directory: PathBuf| {
+        let batch = read(&directory).ok()?;
+        Some(SeenBatch { batch, is_running: is_running(&directory), directory })
+    };
+    entries.filter_map(|entry| seen(entry.path())).collect()
 }
 
 /// `ralph batch status`.
 pub(crate) fn status(json: bool) -> Result<u8, UserError> {
     let directory = Project::here()?.newest()?;
-    let (batch, _) = state::read(&state::journal(&directory))
-        .map_err(|error| UserError::failed(format!("cannot read the batch: {}", io_reason(&error))))?;
+    let (batch, is_running) = (read(&directory)?, is_running(&directory));
     if !json {
-        return print(&report(&batch));
+        return print_painted(&ui::batch::report(&batch, is_running, palette(), columns().count()));
     }
-    let tasks = batch.tasks.iter().map(|state| {
-        let commit = if let Stage::Merged { commit } = &state.stage { Some(commit) } else { None };
-        serde_json::json!({
-            "id": state.task.id, "state": state.stage.name(), "branch": batch.branch(&state.task.id),
-            "commit": commit, "cost_usd": state.cost_usd, "why": state.why,
-        })
-    });
-    let tasks: Vec<_> = tasks.collect();
-    let text = serde_json::to_string_pretty(&serde_json::json!({ "batch": batch.start.batch, "tasks": tasks }));
+    let text = serde_json::to_string_pretty(&ui::batch::json(&batch, is_running));
     print(&format!("{}\n", text.unwrap_or_default()))
 }

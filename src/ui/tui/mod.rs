@@ -8,6 +8,7 @@ mod act;
 mod actions;
 mod block;
 mod block_rows;
+pub(crate) mod board;
 mod detail;
 mod footer;
 mod header;

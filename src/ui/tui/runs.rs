@@ -92,25 +92,16 @@ impl RunList {
     /// Takes what came from the terminal.
     fn event(&mut self, event: &Event) -> Option<Picked> {
         let Event::Key(KeyEvent { code, modifiers, .. }) = event else { return None };
-        let screen = isize::try_from(self.scroll.height.max(2) - 1).unwrap_or(1);
         let control = modifiers.contains(KeyModifiers::CONTROL);
-        let rows = match code {
-            KeyCode::Char('c') if control => return Some(Picked::Left),
-            KeyCode::Char('q') | KeyCode::Esc => return Some(Picked::Left),
-            KeyCode::Enter => {
-                return self.runs.get(self.scroll.cursor.row).map(|run| Picked::Run(run.summary.run.clone()));
+        match code {
+            KeyCode::Char('c') if control => Some(Picked::Left),
+            KeyCode::Char('q') | KeyCode::Esc => Some(Picked::Left),
+            KeyCode::Enter => self.runs.get(self.scroll.cursor.row).map(|run| Picked::Run(run.summary.run.clone())),
+            code => {
+                move_cursor(&mut self.scroll, *code, self.runs.len());
+                None
             }
-            KeyCode::Up | KeyCode::Char('k') => -1,
-            KeyCode::Down | KeyCode::Char('j') => 1,
-            KeyCode::PageUp | KeyCode::Char('b') => -screen,
-            KeyCode::PageDown | KeyCode::Char(' ') => screen,
-            KeyCode::Home | KeyCode::Char('g') => isize::MIN / 2,
-            KeyCode::End | KeyCode::Char('G') => isize::MAX / 2,
-            _ => return None,
-        };
-        let last = self.runs.len().saturating_sub(1);
-        self.scroll.cursor.row = self.scroll.cursor.row.saturating_add_signed(rows).min(last);
-        None
+        }
     }
 
     pub(crate) fn draw(&mut self, area: Rect, now: Timestamp, buffer: &mut Buffer) {
@@ -182,11 +173,26 @@ impl RunList {
     }
 }
 
+/// Moves the cursor of a list of so many rows.
+pub(super) fn move_cursor(scroll: &mut Scroll, code: KeyCode, count: usize) {
+    let screen = isize::try_from(scroll.height.max(2) - 1).unwrap_or(1);
+    let rows = match code {
+        KeyCode::Up | KeyCode::Char('k') => -1,
+        KeyCode::Down | KeyCode::Char('j') => 1,
+        KeyCode::PageUp | KeyCode::Char('b') => -screen,
+        KeyCode::PageDown | KeyCode::Char(' ') => screen,
+        KeyCode::Home | KeyCode::Char('g') => isize::MIN / 2,
+        KeyCode::End | KeyCode::Char('G') => isize::MAX / 2,
+        _ => return,
+    };
+    scroll.cursor.row = scroll.cursor.row.saturating_add_signed(rows).min(count.saturating_sub(1));
+}
+
 /// The columns of the state.
 const STATE: usize = 22;
 
 /// A cell with a blank behind it.
-fn padded(text: &str, columns: usize) -> String {
+pub(super) fn padded(text: &str, columns: usize) -> String {
     let text = cut(text, columns - 1);
     let padding = " ".repeat(columns - width(&text));
     text + &padding

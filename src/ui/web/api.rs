@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::guard::{self, Guard};
 use super::pages::{self, Newest};
 use super::rows::{Limits, plain};
-use super::{Access, HTML, Place, Runs, SCRIPT, STYLE, live, run, search};
+use super::{Access, HTML, Place, Runs, SCRIPT, STYLE, batches, live, run, search};
 use crate::control::Order;
 use crate::journal::store::WHOLE_DIFF;
 use crate::redact::Redactor;
@@ -30,7 +30,7 @@ const MOST_RUNS: usize = 2000;
 
 pub(super) struct Server {
     pub runs: Arc<dyn Runs>,
-    access: Access,
+    pub access: Access,
     /// The lines of runs that are over, by journal, with its length.
     listed: Mutex<HashMap<PathBuf, (u64, Value)>>,
 }
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-type Shared = State<Arc<Server>>;
+pub(super) type Shared = State<Arc<Server>>;
 
 pub(super) fn router(server: Arc<Server>, guard: Guard) -> Router {
     Router::new()
@@ -86,6 +86,12 @@ pub(super) fn router(server: Arc<Server>, guard: Guard) -> Router {
         .route("/api/runs/{id}/diff", get(diff))
         .route("/api/runs/{id}/search", get(find))
         .route("/api/runs/{id}/order", post(order))
+        .route("/api/batches/{id}", get(batches::one))
+        .route(
+            "/api/batches/{id}/live",
+            get(|State(server): Shared, Path(id): Path<String>| async { live::batch(server, id) }),
+        )
+        .route("/api/batches/{id}/order", post(batches::order))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(server)
         .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
@@ -101,19 +107,25 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 /// An answer, or that there is none.
-async fn found<T: IntoResponse + Send + 'static>(work: impl FnOnce() -> Option<T> + Send + 'static) -> Response {
+pub(super) async fn found<T: IntoResponse + Send + 'static>(
+    work: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Response {
     match blocking(work).await.flatten() {
         Some(answer) => answer.into_response(),
         None => problem(StatusCode::NOT_FOUND, "not found"),
     }
 }
 
-fn problem(status: StatusCode, why: &str) -> Response {
+pub(super) fn problem(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 
 async fn list(State(server): Shared) -> Response {
-    found(move || Some(Json(json!({ "runs": server.list(), "steer": server.access == Access::Steer })))).await
+    found(move || {
+        let steer = server.access == Access::Steer;
+        Some(Json(json!({ "runs": server.list(), "batches": batches::list(&server), "steer": steer })))
+    })
+    .await
 }
 
 async fn one(State(server): Shared, Path(id): Path<String>) -> Response {

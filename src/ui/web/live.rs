@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
 use super::api::Server;
-use super::run;
+use super::{batches, run};
 
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -86,13 +86,32 @@ pub(super) fn all(server: Arc<Server>) -> Answer {
         let mut last = Value::Null;
         while !sender.is_closed() {
             let asked = Arc::clone(&server);
-            let Some(runs) = super::api::blocking(move || asked.list()).await else { break };
+            let both = super::api::blocking(move || (asked.list(), batches::list(&asked)));
+            let Some((runs, batches)) = both.await else { break };
             // Elapsed time alone is no news: the page counts it itself.
-            let key = without_clock(&runs);
-            if key != last && !send(&sender, &json!({ "runs": runs })).await {
+            let key = json!([without_clock(&runs), batches]);
+            if key != last && !send(&sender, &json!({ "runs": runs, "batches": batches })).await {
                 break;
             }
             last = key;
+            sleep(LOOK_AT_ALL).await;
+        }
+    });
+    answer(receiver)
+}
+
+/// One batch, whenever something has changed.
+pub(super) fn batch(server: Arc<Server>, id: String) -> Answer {
+    let (sender, receiver) = channel(1);
+    tokio::spawn(async move {
+        let mut last = Value::Null;
+        while !sender.is_closed() {
+            let (asked, id) = (Arc::clone(&server), id.clone());
+            let Some(value) = super::api::blocking(move || batches::now(&asked, &id)).await.flatten() else { break };
+            if value != last && !send(&sender, &value).await {
+                break;
+            }
+            last = value;
             sleep(LOOK_AT_ALL).await;
         }
     });

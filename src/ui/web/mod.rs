@@ -4,6 +4,7 @@
 //! slow a run, never answer without the token, and never turn an agent's text into markup.
 
 mod api;
+mod batches;
 mod export;
 mod guard;
 mod listen;
@@ -17,16 +18,19 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use batches::SeenBatch;
 pub(crate) use export::export;
 pub(crate) use guard::new_token;
 
 use super::history::RunDetails;
+use crate::batch::order::BatchOrder;
 use crate::control::Order;
 use crate::journal::RunDirectory;
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = concat!(include_str!("text.js"), include_str!("transcript.js"), include_str!("page.js"));
+const SCRIPT: &str =
+    concat!(include_str!("text.js"), include_str!("transcript.js"), include_str!("batch.js"), include_str!("page.js"));
 
 /// A run, and where it works.
 #[derive(Clone, Debug)]
@@ -50,6 +54,12 @@ pub(crate) trait Runs: Send + Sync + 'static {
 
     /// Gives the run an order; the error says why that failed.
     fn order(&self, place: &Place, order: &Order) -> Result<(), String>;
+
+    /// All batches of this user, in any order.
+    fn batches(&self) -> Vec<SeenBatch>;
+
+    /// Gives a batch an order; the error says why that failed.
+    fn order_batch(&self, batch: &SeenBatch, order: &BatchOrder) -> Result<(), String>;
 
     /// Answers the question of a run that stopped with one, and resumes it.
     fn answer(&self, place: &Place, words: &str) -> Result<(), String>;

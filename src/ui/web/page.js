@@ -17,8 +17,9 @@ const server = {
   row(id, at) { return this.json(`api/runs/${id}/row?at=${at}`); },
   search(id, q, from) { return this.json(`api/runs/${id}/search?${this.query({ q, from })}`); },
   async diff(id, iteration) { return (await this.get(`api/runs/${id}/diff?${this.query({ iteration })}`)).text(); },
-  async order(id, order) {
-    const answer = await fetch(`api/runs/${id}/order`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(order) });
+  order(id, order) { return this.post(`api/runs/${id}/order`, order); },
+  async post(path, order) {
+    const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(order) });
     const told = await answer.json().catch(() => ({}));
     if (!answer.ok) throw new Error(told.error || `the server answered ${answer.status}`);
     return told.effect;
@@ -92,27 +93,37 @@ class Home {
     this.el = el("div", { class: "wide home" });
     $("main").replaceChildren(this.el);
   }
-  async start() { this.show((await source.runs()).runs); this.listen(); }
-  listen() { this.events = server.live("api/live", (news) => this.show(news.runs)); }
+  async start() { this.show(await source.runs()); this.listen(); }
+  listen() { this.events = server.live("api/live", (news) => this.show(news)); }
   pause() { this.events?.close(); }
   close() { this.pause(); }
-  show(runs) {
+  show({ runs, batches }) {
     const live = runs.filter((run) => run.alive), over = runs.filter((run) => !run.alive);
     const parts = [el("h1", { class: "skip", text: "Runs" })];
-    if (live.length) parts.push(el("h2", { text: "Active" }), el("div", { class: "cards" }, live.map((run) => this.card(run))));
+    const active = batches.filter((batch) => batch.alive), ended = batches.filter((batch) => !batch.alive);
+    if (live.length || active.length) parts.push(el("h2", { text: "Active" }), el("div", { class: "cards" }, active.map((batch) => this.batch(batch)), live.map((run) => this.card(run))));
+    if (ended.length) parts.push(el("h2", { text: "Batches" }), el("div", { class: "list" }, ended.slice(0, 5).map((batch) => this.ended(batch))));
     let list, last;
     for (const run of over) {
       const when = day(run.started);
       if (when !== last) { list = el("div", { class: "list" }); parts.push(el("h2", { text: when }), list); last = when; }
       list.append(this.line(run));
     }
-    if (!runs.length) parts.push(el("div", { class: "empty" }, "No runs yet. Start one with ", el("code", { text: "ralph run" }), "."));
+    if (!runs.length && !batches.length) parts.push(el("div", { class: "empty" }, "No runs yet. Start one with ", el("code", { text: "ralph run" }), "."));
     this.el.replaceChildren(...parts);
   }
   card(run) {
     const facts = [run.project, run.agent, `iteration ${run.iteration}${run.of ? ` of ${run.of}` : ""}`, run.cost];
     return el("a", { class: "card-run", href: `#/run/${run.id}` }, el("div", { class: "facts states" }, pill(run), rejected(run), remaining(run) && el("span", { text: remaining(run) }), el("span", { class: "grow" }), el("span", { "data-started": run.started - 0, "data-base": run.ms - (Date.now() - run.started), text: duration(run.ms) })),
       el("h3", { class: "few", text: run.goal || run.id }), el("div", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", { text: fact }))), run.line && el("div", { class: "last one", text: run.line }));
+  }
+  batch(batch) {
+    return el("a", { class: "card-run", href: `#/batch/${batch.id}` }, el("div", { class: "facts states" }, pill(batch), el("span", { class: "grow" }), el("span", { text: `${batch.over} of ${batch.of}` })),
+      el("h3", { class: "few", text: `Batch of ${plural(batch.of, "task")}` }), el("div", { class: "facts" }, [batch.project, `into ${batch.target}`, batch.cost].filter(Boolean).map((fact) => el("span", { text: fact }))), el("div", { class: "last one", text: batch.counts }));
+  }
+  ended(batch) {
+    return el("a", { href: `#/batch/${batch.id}` }, el("span", null, pill(batch)), el("span", { class: "goal one", text: `${plural(batch.of, "task")}: ${batch.counts}` }),
+      el("span", { class: "dim one hide", text: batch.project }), el("span", { class: "n hide", text: clock(batch.started) }), el("span", { class: "n", text: "" }), el("span", { class: "n hide", text: batch.cost || "–" }));
   }
   line(run) {
     return el("a", { href: `#/run/${run.id}` }, el("span", null, pill(run.rejected ? { ...run, word: `${run.word}, rejected` } : run)), el("span", { class: "goal one", text: run.goal || run.id }),
@@ -392,6 +403,10 @@ const route = async () => {
       view?.close();
       view = new Run(wanted);
       await view.start(place);
+    } else if (kind === "batch") {
+      view?.close();
+      view = new Batch(id);
+      await view.start();
     } else {
       view?.close();
       view = new Home();
