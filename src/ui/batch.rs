@@ -104,10 +104,14 @@ pub(crate) fn report(batch: &Batch, is_running: bool, palette: Palette, columns:
     // A reason is cut, not wrapped: `--json` has it whole.
     let widest = |at: usize| rows.iter().map(|row| width(&row[at].text)).max().unwrap_or(0);
     let room = columns.saturating_sub((0..WHY).map(|at| widest(at) + 2).sum()).max(20);
-    rows.iter_mut().for_each(|row| row[WHY].text = cut(&row[WHY].text, room));
+    for row in &mut rows {
+        row[WHY].text = cut(&row[WHY].text, room);
+    }
     for at in (2..=WHY).rev() {
         if rows[1..].iter().all(|row| row[at].text.is_empty()) {
-            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            for row in &mut rows {
+                row.remove(at);
+            }
         }
     }
     let mut text = table::painted(&vec![Align::Left; rows[0].len()], &rows, palette).join("\n");

@@ -394,11 +394,10 @@ fn unrecorded(error: &std::io::Error) -> UserError {
 
 /// Records a fact, and says it where nothing else shows it.
 fn record(ledger: &RefCell<Ledger>, screen: &Screen, fact: Fact) -> Result<(), UserError> {
-    let recorded = ledger.borrow_mut().record(fact.clone());
+    let line = ui::batch::line(&fact, &ledger.borrow().batch);
+    let recorded = ledger.borrow_mut().record(fact);
     recorded.map_err(|error| unrecorded(&error))?;
-    if !screen.is_taken()
-        && let Some(line) = ui::batch::line(&fact, &ledger.borrow().batch)
-    {
+    if let Some(line) = line.filter(|_| !screen.is_taken()) {
         // The reader may be gone.
         let _ = out::print(&format!("{line}\n"));
     }
@@ -410,12 +409,13 @@ fn with_hints(state: &TaskState) -> (Arc<Task>, Option<(String, String)>) {
     if state.hints.is_empty() {
         return (Arc::clone(&state.task), state.repair.clone());
     }
-    let hints: String = state.hints.iter().map(|words| format!("\n\nA person says: {words}")).collect();
-    let prompt = format!("{}{hints}", state.task.prompt);
+    let hints: Vec<String> = state.hints.iter().map(|words| format!("A person says: {words}")).collect();
+    let hints = hints.join("\n\n");
+    let prompt = format!("{}\n\n{hints}", state.task.prompt);
     let repair = match &state.repair {
-        Some((words, tip)) => Some((format!("{words}{hints}"), tip.clone())),
+        Some((words, tip)) => Some((format!("{words}\n\n{hints}"), tip.clone())),
         // It has a run already, which gets the words as a new prompt.
-        None if state.attempt > 0 => Some((hints.trim_start().to_owned(), String::new())),
+        None if state.attempt > 0 => Some((hints, String::new())),
         None => None,
     };
     (Arc::new(Task { prompt, ..(*state.task).clone() }), repair)

@@ -193,10 +193,10 @@ fn control(directory: &Path) -> PathBuf {
 
 /// `ralph batch retry`: at once where the batch is running, and else by running it.
 pub(crate) fn retry(task: &TaskId) -> Result<u8, UserError> {
-    match is_running(&Project::here()?.newest()?) {
-        true => order(&BatchOrder::Retry { task: task.clone() }),
-        false => resume(Some(task), false),
+    if is_running(&Project::here()?.newest()?) {
+        return order(&BatchOrder::Retry { task: task.clone() });
     }
+    resume(Some(task), false)
 }
 
 pub(crate) fn skip(task: &TaskId) -> Result<u8, UserError> {
