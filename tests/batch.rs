@@ -24,7 +24,8 @@ write:*) echo "$word" > "${word#write:}.txt" ;;
 append:*) grep -q "$word" shared.txt || echo "$word" >> shared.txt ;;
 red:*)
     case "$prompt" in *stubborn*) ;; *) rm -f red-*.txt ;; esac
-    echo red > "red-${word#red:}.txt" ;;
+    # Not alike: git would see renames.
+    echo "$word" | sha256sum > "red-${word#red:}.txt" ;;
 needs:*) test -e "${word#needs:}.txt" || exit 1 ;;
 fail) exit 1 ;;
 mark:*) touch "$HOME/${word#mark:}" ;;
@@ -58,7 +59,13 @@ impl Drop for Started {
 
 impl World {
     fn new(tasks: &str) -> Self {
-        let world = Self { directory: tempfile::tempdir().unwrap() };
+        let world = Self {
+            directory: tempfile::Builder::new()
+                .prefix("batch-")
+                .disable_cleanup(std::env::var_os("KEEP").is_some())
+                .tempdir()
+                .unwrap(),
+        };
         std::fs::create_dir(world.work()).unwrap();
         let agent = world.directory.path().join("agent.sh");
         std::fs::write(&agent, AGENT).unwrap();
@@ -169,6 +176,16 @@ impl World {
             assert!(files.lines().filter(|name| name.starts_with("red-")).count() < 2, "{commit} is red");
         }
         assert_eq!(self.git(&["status", "--porcelain"]), "");
+        // What a merged task wrote is there.
+        let files = self.git(&["ls-tree", "--name-only", "main"]);
+        for id in trailers.iter().filter(|id| self.tasks().contains(&format!("{{id: {id}, prompt: 'write:"))) {
+            let name = id.replace('t', "n") + ".txt";
+            assert!(files.lines().any(|file| file == name), "{name} is missing");
+        }
+    }
+
+    fn tasks(&self) -> String {
+        std::fs::read_to_string(self.work().join("tasks.yml")).unwrap()
     }
 
     /// Processes that still work in the worktrees.
@@ -343,7 +360,7 @@ fn crashes_lose_nothing_and_do_nothing_twice() {
             let mut child = world
                 .command(&args.iter().map(String::as_str).collect::<Vec<_>>())
                 .stdout(Stdio::null())
-                .stderr(Stdio::null())
+                .stderr(std::fs::File::create(world.directory.path().join("stderr")).unwrap())
                 .spawn()
                 .unwrap();
             if left > 0 {
@@ -361,17 +378,21 @@ fn crashes_lose_nothing_and_do_nothing_twice() {
                 left -= 1;
             }
             let ended = child.wait().unwrap();
-            args = ["batch", "resume"].map(str::to_owned).to_vec();
+            // One that was killed before it was there starts again.
+            let is_there = world.ralph(&["batch", "status"]).status.success();
+            args = if is_there { ["batch", "resume"].map(str::to_owned).to_vec() } else { world.begin() };
             if ended.code().is_some_and(|code| code < 2) {
                 break;
             }
-            assert_ne!(ended.code(), Some(2), "cannot resume");
+            let said = std::fs::read_to_string(world.directory.path().join("stderr")).unwrap();
+            assert!(ended.code() != Some(2) || !is_there, "{said}");
         }
         world.assert_sound();
         let states = world.states();
         let count = |wanted: &str| states.iter().filter(|(_, state)| state == wanted).count();
         let report = String::from_utf8(world.ralph(&["batch", "status"]).stdout).unwrap();
-        assert_eq!((count("merged"), count("stuck")), (27, 3), "{report}");
+        assert_eq!((count("merged"), count("stuck")), (27, 3), "{}\n{report}", world.directory.path().display());
+        assert_eq!(world.trailers().len(), 27, "a commit for each merged task");
         let deadline = Instant::now() + Duration::from_secs(5);
         while world.left() > 0 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(50));

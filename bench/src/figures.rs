@@ -86,6 +86,7 @@ impl Bench {
     pub fn all(&self) -> io::Result<Vec<Figure>> {
         let mut figures = vec![self.start_up()?, self.iteration()?];
         figures.extend(self.sandbox()?);
+        figures.extend(self.batch()?);
         figures.extend(self.large()?);
         figures.push(self.journal()?);
         figures.push(self.many_loops()?);

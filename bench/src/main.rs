@@ -3,6 +3,7 @@
 //! A figure never stands alone: the machine, its load, and a baseline of the same run are beside it.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
+mod batch;
 mod chart;
 mod figures;
 mod idle;

@@ -216,7 +216,7 @@ async fn add(
     }
     placed.place.worktree = Some(path.clone());
     let below = workspace.strip_prefix(&placed.place.repository).unwrap_or(Path::new(""));
-    placed.workspace = path.join(below);
+    placed.workspace = path.join(below).components().collect();
     placed.place.workspace = Some(placed.workspace.clone());
     let cannot = |error: GitError| failed("cannot make a worktree", &error);
     let tree = writer.add_worktree(&path, commit, CheckedOut::Branch(&branch)).await.map_err(cannot)?;

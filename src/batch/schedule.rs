@@ -109,7 +109,7 @@ mod tests {
             4 => Just(Stage::Waiting),
             2 => Just(Stage::Running),
             1 => Just(Stage::Checking { tip: "t".into() }),
-            1 => Just(Stage::Merged { commit: "c".into() }),
+            1 => Just(Stage::Merged { commit: None }),
             1 => Just(Stage::Stuck),
             1 => Just(Stage::Skipped),
         ]

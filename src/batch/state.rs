@@ -19,8 +19,9 @@ pub(crate) struct Start {
     /// The working directory in which it was started, and the top of its repository.
     pub workspace: PathBuf,
     pub repository: PathBuf,
-    /// The branch that the work is merged into.
+    /// The branch that the work is merged into, and the commit that a new one starts at.
     pub target: String,
+    pub base: String,
     pub source: String,
     pub jobs: usize,
     pub max_cost: Option<f64>,
@@ -72,9 +73,10 @@ pub(crate) enum Fact {
         task: TaskId,
         commit: String,
     },
+    /// Without a commit it changed nothing.
     Merged {
         task: TaskId,
-        commit: String,
+        commit: Option<String>,
     },
     /// It did not merge: its loop gets this as a prompt.
     Unmerged {
@@ -122,6 +124,14 @@ struct Line {
     fact: Fact,
 }
 
+impl Line {
+    fn bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+}
+
 /// Where a task is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stage {
@@ -136,7 +146,7 @@ pub(crate) enum Stage {
         commit: String,
     },
     Merged {
-        commit: String,
+        commit: Option<String>,
     },
     Stuck,
     Skipped,
@@ -248,7 +258,8 @@ impl Batch {
                 }
             }),
             Fact::Merged { task, commit } => with(&task, &mut |state| {
-                (state.stage, state.why) = (Stage::Merged { commit: commit.clone() }, None);
+                state.why = commit.is_none().then(|| "nothing to change".to_owned());
+                state.stage = Stage::Merged { commit: commit.clone() };
             }),
             Fact::Unmerged { task, why, prompt, tip } => with(&task, &mut |state| {
                 (state.stage, state.why) = (Stage::Waiting, Some(why.clone()));
@@ -297,8 +308,14 @@ pub(crate) fn journal(directory: &Path) -> PathBuf {
 }
 
 impl Ledger {
-    pub(crate) fn create(directory: &Path) -> io::Result<Self> {
-        Ok(Self { file: RealDisk.grow(&journal(directory), Make::New)?, batch: Batch::default() })
+    /// Begins the records of a batch. A batch that was killed here has all of its tasks, or does not exist.
+    pub(crate) fn create(directory: &Path, facts: impl IntoIterator<Item = Fact>) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        for fact in facts {
+            bytes.extend(Line { at: Timestamp::now(), fact }.bytes()?);
+        }
+        RealDisk.replace(&journal(directory), &bytes)?;
+        Self::reopen(directory)
     }
 
     /// Opens the records of a batch that continues. A torn record at the end is cut off.
@@ -311,9 +328,7 @@ impl Ledger {
 
     pub(crate) fn record(&mut self, fact: Fact) -> io::Result<()> {
         let line = Line { at: Timestamp::now(), fact };
-        let mut bytes = serde_json::to_vec(&line)?;
-        bytes.push(b'\n');
-        self.file.append(&bytes)?;
+        self.file.append(&line.bytes()?)?;
         if matches!(line.fact, Fact::Merging { .. } | Fact::Merged { .. } | Fact::Added { .. }) {
             self.file.sync()?;
         }

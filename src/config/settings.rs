@@ -248,6 +248,8 @@ settings! {
     "journal.keep_runs" keep_runs: Option<u32> = None;
     /// Keep the changes of each iteration, committed or not, with secrets redacted, for `ralph diff` and exports. Git repositories only, files up to 32 MiB; the repository itself is not touched.
     "journal.keep_diffs" keep_diffs: bool = true;
+    /// How often the loop of a task of `ralph batch` is resumed when its work does not merge.
+    "batch.merge_attempts" merge_attempts: u32 = 2;
     /// Also write the agent's output as canonical events to this file, one JSON object per line, such as `.agent/events.jsonl`. Unset: none.
     "journal.events_file" events_file: Option<PathBuf> = None;
 }

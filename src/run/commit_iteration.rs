@@ -21,7 +21,9 @@ impl Looping<'_> {
         change: &mut Change,
         recorder: &mut Recorder,
     ) -> Result<(), UserError> {
-        if self.plan.commit != Commit::Iteration || change.moved == Some(false) {
+        // On a branch of its own, what was uncommitted when the run was resumed is work of an iteration that was cut off.
+        let is_own = self.snapshots.uncommitted() > 0 && self.directory.place().is_some();
+        if self.plan.commit != Commit::Iteration || (change.moved == Some(false) && !is_own) {
             return Ok(());
         }
         let redactor = recorder.redactor().clone();

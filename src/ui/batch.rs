@@ -62,7 +62,10 @@ pub(crate) fn line(fact: &Fact, batch: &Batch) -> Option<String> {
             format!("rate limit of `{}`: its tasks wait until {}", harmless(agent), clock(*until))
         }
         Fact::Again { task, why, .. } if why != "rate limit" => format!("{task} will run again: {}", first(why)),
-        Fact::Merged { task, commit } => format!("merged {task} into `{}` as {}", batch.start.target, short(commit)),
+        Fact::Merged { task, commit: Some(commit) } => {
+            format!("merged {task} into `{}` as {}", batch.start.target, short(commit))
+        }
+        Fact::Merged { task, commit: None } => format!("{task} had nothing to change"),
         Fact::Unmerged { task, why, .. } => format!("{task} did not merge: {}; its loop is resumed", first(why)),
         Fact::Stuck { task, why, .. } => format!("stuck {task}: {}", first(why)),
         Fact::Skipped { task } => format!("skipped {task}"),
@@ -92,7 +95,7 @@ pub(crate) fn report(batch: &Batch, is_running: bool, palette: Palette, columns:
     let mut rows = vec![head.to_vec()];
     for state in &batch.tasks {
         let (word, ink) = stage(batch, state);
-        let commit = if let Stage::Merged { commit } = &state.stage { short(commit) } else { "" };
+        let commit = if let Stage::Merged { commit: Some(commit) } = &state.stage { short(commit) } else { "" };
         rows.push(vec![
             Cell { text: word.to_owned(), ink },
             Cell::from(cut(state.task.id.as_str(), LONGEST_ID)),
@@ -140,8 +143,9 @@ fn next(batch: &Batch, is_running: bool) -> String {
     let stuck = batch.tasks.iter().find(|state| state.stage == Stage::Stuck);
     if let Some(state) = stuck {
         let id = &state.task.id;
-        let _ = writeln!(text, "work of {id}: `git log {}`", batch.branch(id));
-        let _ = writeln!(text, "run it again: `ralph batch retry {id}`; leave it out: `ralph batch skip {id}`");
+        let _ = writeln!(text, "look at it: `git log {}`", batch.branch(id));
+        let _ = writeln!(text, "run it again: `ralph batch retry {id}`");
+        let _ = writeln!(text, "leave it out: `ralph batch skip {id}`");
     }
     if batch.tasks.iter().any(|state| !state.stage.is_over()) {
         text += "continue: `ralph batch resume`\n";
@@ -159,7 +163,7 @@ pub(crate) fn json(batch: &Batch, is_running: bool) -> Value {
         .tasks
         .iter()
         .map(|state| {
-            let commit = if let Stage::Merged { commit } = &state.stage { Some(commit) } else { None };
+            let commit = if let Stage::Merged { commit } = &state.stage { commit.as_ref() } else { None };
             json!({
                 "id": state.task.id, "state": stage(batch, state).0, "branch": batch.branch(&state.task.id),
                 "commit": commit, "cost_usd": state.cost_usd, "why": state.why, "title": state.task.title, "run": state.run,

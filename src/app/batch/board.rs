@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::local::Places;
 use super::{Project, is_running, read, send};
 use crate::app::appearance::appearance;
+use crate::app::find::Here;
 use crate::app::steering::{Steering, ending_signals};
 use crate::app::view::needs_terminal;
 use crate::batch::order::BatchOrder;
@@ -73,10 +74,9 @@ fn show(
 
 /// The full screen of the run of a task.
 fn open(watch: &Watch, task: &TaskId, (palette, glyphs): (Palette, Glyphs)) -> std::io::Result<Option<i32>> {
-    let Ok(batch) = read(&watch.directory) else { return Ok(None) };
-    let branch = batch.branch(task);
-    let Some(directory) = watch.places.run(&branch) else { return Ok(None) };
-    let actions = Box::new(Steering::new(&watch.places.store(&branch), &directory));
+    let run = read(&watch.directory).ok().and_then(|batch| batch.task(task)?.run.clone());
+    let Some((here, directory)) = run.and_then(|id| Here::run(Some(&id)).ok()) else { return Ok(None) };
+    let actions = Box::new(Steering::new(&here.store, &directory));
     let options = Options { directory, palette, glyphs, owner: Owner::Another, actions };
     match tui::show(options, &Remote::default())?.left {
         tui::Left::Signal(number) => Ok(Some(number)),
@@ -101,6 +101,7 @@ pub(crate) fn watch() -> Result<u8, UserError> {
     let project = Project::here()?;
     let mut watch = Watch { directory: project.newest()?, places: Arc::new(project.places()) };
     needs_terminal("--tui")?;
+    read(&watch.directory)?;
     let shown = show(&mut watch, look(), Signals::Ours, &AtomicBool::new(false));
     match shown.map_err(|error| UserError::failed(format!("cannot use the terminal: {}", io_reason(&error))))? {
         Some(number) => process::die_by(number),

@@ -116,7 +116,7 @@ impl<R: Runner> Coordinator<R> {
             let branch = self.ledger.borrow().batch.branch(&id);
             match &state.stage {
                 Stage::Merging { commit, .. } if merge_queue::has(&start, commit).await => {
-                    self.merged(&id, commit.clone()).await?;
+                    self.merged(&id, Some(commit.clone())).await?;
                 }
                 Stage::Merged { .. } => {
                     let _ = merge_queue::clean(&start, &self.places, &branch).await;
@@ -248,7 +248,7 @@ impl<R: Runner> Coordinator<R> {
         }
     }
 
-    async fn merged(&self, id: &TaskId, commit: String) -> Result<(), UserError> {
+    async fn merged(&self, id: &TaskId, commit: Option<String>) -> Result<(), UserError> {
         let (start, branch) = {
             let batch = &self.ledger.borrow().batch;
             (batch.start.clone(), batch.branch(id))

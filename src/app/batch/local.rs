@@ -44,11 +44,13 @@ impl Places {
         self.worktrees.join(branch.strip_prefix("ralph/").unwrap_or(branch).replace('/', "-"))
     }
 
-    pub(crate) fn store(&self, branch: &str) -> Store {
+    fn store(&self, branch: &str) -> Store {
         // Not by its canonical name, which it has only while it is there: its parent always is.
         let directory = self.worktrees.canonicalize().unwrap_or_else(|_| self.worktrees.clone());
         let worktree = directory.join(self.worktree(branch).file_name().unwrap_or_default());
-        self.state.store(&worktree.join(&self.below))
+        // Without a slash at the end: the name of a store depends on every character.
+        let workspace: PathBuf = worktree.join(&self.below).components().collect();
+        self.state.store(&workspace)
     }
 
     /// The newest run on a branch.

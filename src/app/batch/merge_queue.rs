@@ -18,12 +18,10 @@ use crate::run::verify::Check;
 
 /// What came of it.
 pub(crate) enum Merge {
-    Merged(String),
+    /// The commit, unless there was nothing to change.
+    Merged(Option<String>),
     /// Why, and what the loop of the task is asked to do about it.
-    Unmerged {
-        why: String,
-        prompt: String,
-    },
+    Unmerged { why: String, prompt: String },
     /// Nothing that the task could change.
     Blocked(String),
 }
@@ -58,11 +56,13 @@ pub(crate) async fn merge(
         tried: Try::Again,
     };
     let prepare = async |top: &Path| fill_worktree(settings, &start.repository, top, &top.join(&places.below)).await;
+    let moves = std::cell::Cell::new(false);
+    let before = |commit: &str| before(commit).inspect(|()| moves.set(true));
     let integrated = integration.run(before, prepare).await;
     wall::lower();
     let target = &start.target;
     Ok(match integrated? {
-        Integrated::Merged { commit, .. } => Merge::Merged(commit),
+        Integrated::Merged { commit, .. } => Merge::Merged(Some(commit).filter(|_| moves.get())),
         Integrated::Conflict { files, .. } => {
             let files = files.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
             Merge::Unmerged {

@@ -37,6 +37,12 @@ use crate::process::{self, runtime};
 use crate::ui;
 use crate::ui::web::SeenBatch;
 
+/// What the names of branches begin with that batches make for their result.
+const OWN_TARGET: &str = "ralph/batch/";
+
+/// How long the lock of a coordinator can outlive it.
+const LOCK_OF_DEAD: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// The project, its settings and its repository.
 struct Project {
     workspace: PathBuf,
@@ -103,19 +109,12 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
         .commit
         .ok_or_else(|| UserError::usage("a batch needs a commit to start from").hint("commit something first"))?;
     let id = new_id(jiff::Timestamp::now());
-    let writer = Writer::open(project.repository.clone()).map_err(|error| failed(&error))?;
     let target = match (&args.into, head.branch) {
         (Some(Some(branch)), _) if project.repository.branch(branch).is_some() => branch.clone(),
         (Some(Some(branch)), _) => return Err(UserError::usage(format!("the branch `{branch}` does not exist"))),
         (Some(None), Some(branch)) => branch,
         (Some(None), None) => return Err(UserError::usage("`--into` needs a branch: HEAD is detached")),
-        (None, _) => {
-            let name = format!("ralph/batch/{id}");
-            let full = format!("refs/heads/{name}");
-            let made = writer.update_ref(&full, Some(&commit), None, "start a batch");
-            runtime.block_on(made).map_err(|error| failed(&error))?;
-            name
-        }
+        (None, _) => format!("{OWN_TARGET}{id}"),
     };
     let checks = project.settings.verify.value.checks.iter().filter(|check| check.required);
     let start = Start {
@@ -124,12 +123,13 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
         workspace: project.workspace.clone(),
         repository: project.repository.top.clone(),
         target,
+        base: commit,
         source: args.source.clone().unwrap_or_default(),
         jobs: args.jobs.count(),
         max_cost: args.max_cost,
         max_seconds: args.max_time.map(|time| time.as_secs()),
         max_failures: args.max_failures,
-        merge_attempts: 2,
+        merge_attempts: project.settings.merge_attempts.value,
         checks: checks.map(|it| (it.command.clone(), it.directory.clone(), it.timeout.as_secs())).collect(),
         run_args: args.run_args(),
     };
@@ -138,11 +138,9 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
     project.store.create().map_err(unusable)?;
     RealDisk.directory(&directory.join("prompts")).map_err(unusable)?;
     let _lock = lock(&directory)?;
-    let mut ledger = Ledger::create(&directory).map_err(unusable)?;
     let tasks = found.into_iter().map(|found| Fact::Added { task: Box::new(found.task) });
-    for fact in std::iter::once(Fact::BatchStart { start: Box::new(start) }).chain(tasks) {
-        ledger.record(fact).map_err(unusable)?;
-    }
+    let facts = std::iter::once(Fact::BatchStart { start: Box::new(start) }).chain(tasks);
+    let ledger = Ledger::create(&directory, facts).map_err(unusable)?;
     drive(project, &directory, ledger, args.tui)
 }
 
@@ -154,9 +152,6 @@ pub(crate) fn resume(retry: Option<&TaskId>, tui: bool) -> Result<u8, UserError>
     let unusable = |error: std::io::Error| crate::app::execute::unusable(&directory, &error);
     let _lock = lock(&directory)?;
     let mut ledger = Ledger::reopen(&directory).map_err(unusable)?;
-    if ledger.batch.tasks.is_empty() {
-        return Err(UserError::usage("the batch was interrupted before it began").hint("start it again: `ralph batch`"));
-    }
     if let Some(task) = retry {
         let stage = &known(&ledger.batch, task)?.stage;
         if matches!(stage, Stage::Merged { .. }) {
@@ -256,12 +251,19 @@ fn is_running(directory: &Path) -> bool {
 fn lock(directory: &Path) -> Result<File, UserError> {
     let file = File::open(directory);
     let file = file.map_err(|error| crate::app::execute::unusable(directory, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(UserError::usage("the batch is running").hint("see `ralph batch status`, or wait for it"))
+    let since = std::time::Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // A process that a killed coordinator was about to start holds the lock a moment longer.
+            Err(TryLockError::WouldBlock) if since.elapsed() < LOCK_OF_DEAD => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(UserError::usage("the batch is running").hint("see `ralph batch status`, or wait for it"));
+            }
+            Err(TryLockError::Error(error)) => return Err(crate::app::execute::unusable(directory, &error)),
         }
-        Err(TryLockError::Error(error)) => Err(crate::app::execute::unusable(directory, &error)),
     }
 }
 
@@ -273,6 +275,8 @@ fn drive(project: Project, directory: &Path, ledger: Ledger, tui: bool) -> Resul
     let inbox = Inbox::open(&start.batch, directory).map_err(unusable)?;
     let address = inbox.path().as_os_str().as_encoded_bytes();
     RealDisk.replace(&control(directory), address).map_err(unusable)?;
+    let runtime = runtime()?;
+    runtime.block_on(make_target(&project.repository, &start)).map_err(|error| failed(&error))?;
     let screen = if tui { Screen::open(directory, Arc::clone(&places))? } else { Screen::none() };
     let coordinator = Coordinator {
         ledger: Rc::new(RefCell::new(ledger)),
@@ -289,7 +293,7 @@ fn drive(project: Project, directory: &Path, ledger: Ledger, tui: bool) -> Resul
         told: BTreeSet::new(),
         screen: screen.clone(),
     };
-    let code = runtime()?.block_on(coordinator.run());
+    let code = runtime.block_on(coordinator.run());
     screen.over(code.as_ref().is_ok_and(|code| *code >= 128));
     let code = code?;
     let batch = read(directory)?;
@@ -298,6 +302,15 @@ fn drive(project: Project, directory: &Path, ledger: Ledger, tui: bool) -> Resul
         128.. => process::die_by(i32::from(code) - 128),
         code => Ok(code),
     }
+}
+
+/// Creates the branch of the batch's own, unless that was done already.
+async fn make_target(repository: &Repository, start: &Start) -> Result<(), GitError> {
+    if !start.target.starts_with(OWN_TARGET) || repository.branch(&start.target).is_some() {
+        return Ok(());
+    }
+    let writer = Writer::open(repository.clone())?;
+    writer.update_ref(&format!("refs/heads/{}", start.target), Some(&start.base), None, "start a batch").await
 }
 
 fn read(directory: &Path) -> Result<Batch, UserError> {

@@ -31,6 +31,8 @@ use crate::ui::text::{cut, harmless, width};
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a key is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a note is shown instead of the keys.
+const NOTE: Duration = Duration::from_secs(4);
 /// The columns of the state.
 const STATE: usize = 10;
 
@@ -95,7 +97,7 @@ pub(crate) fn show(
                 *at = board.scroll.cursor.row;
                 return Ok(left);
             }
-            Some(Did::Ordered(order)) => board.note = watched.order(order),
+            Some(Did::Ordered(order)) => board.note = Some((Instant::now(), watched.order(order))),
             None => {}
         }
     }
@@ -113,23 +115,24 @@ struct Board {
     order: Vec<usize>,
     theme: Theme,
     scroll: Scroll,
-    /// What came of the last order.
-    note: String,
+    /// What came of the last order, and when.
+    note: Option<(Instant, String)>,
 }
 
 impl Board {
     fn new(now: Now, theme: Theme) -> Self {
         let order = sorted(&now.batch);
-        Self { now, order, theme, scroll: Scroll::default(), note: String::new() }
+        Self { now, order, theme, scroll: Scroll::default(), note: None }
     }
 
     fn pointed(&self) -> Option<&TaskState> {
         self.order.get(self.scroll.cursor.row).map(|&at| &self.now.batch.tasks[at])
     }
 
-    /// The task that is pointed at stays.
+    /// The task that is pointed at stays, except in the first row: there is always what is happening.
     fn renew(&mut self, now: Now) {
-        let pointed = self.pointed().map(|state| state.task.id.clone());
+        let first = self.scroll.cursor.row == 0;
+        let pointed = self.pointed().filter(|_| !first).map(|state| state.task.id.clone());
         self.order = sorted(&now.batch);
         let row = self.order.iter().position(|&at| Some(&now.batch.tasks[at].task.id) == pointed.as_ref());
         self.scroll.cursor.row = row.unwrap_or(self.scroll.cursor.row);
@@ -145,7 +148,7 @@ impl Board {
             KeyCode::Enter => {
                 let state = self.pointed()?;
                 if state.run.is_none() {
-                    self.note = format!("{} has no run yet", state.task.id);
+                    self.note = Some((Instant::now(), format!("{} has no run yet", state.task.id)));
                     return None;
                 }
                 Some(Did::Left(Left::Run(state.task.id.clone())))
@@ -196,7 +199,8 @@ impl Board {
         buffer.set_style(foot, REVERSED);
         let pause = if self.now.batch.paused { "p continue" } else { "p pause" };
         let keys = format!("Enter open  {pause}  r retry  j k move  q leave");
-        let text = if self.note.is_empty() { keys } else { format!("{}   {keys}", harmless(&self.note)) };
+        let note = self.note.as_ref().filter(|(since, _)| since.elapsed() < NOTE);
+        let text = note.map_or(keys, |(_, note)| harmless(note));
         buffer.set_stringn(foot.x + 1, foot.y, text, columns - 1, REVERSED);
     }
 
@@ -274,7 +278,7 @@ mod tests {
         }
         see(Fact::Started { task: id("now"), attempt: 1 });
         see(Fact::Run { task: id("now"), run: "r1".to_owned() });
-        see(Fact::Merged { task: id("done"), commit: "abcdef123".to_owned() });
+        see(Fact::Merged { task: id("done"), commit: Some("abcdef123".to_owned()) });
         see(Fact::Stuck { task: id("bad"), why: "check failed\nmore".to_owned(), cost_usd: Some(0.5) });
         Now { batch, is_running: true, progress: [(id("now"), (3, 61_000))].into() }
     }

@@ -63,7 +63,7 @@ fn short(seen: &SeenBatch) -> Value {
 pub(super) fn whole(seen: &SeenBatch) -> Value {
     let tasks = seen.batch.tasks.iter().map(|state| {
         let (word, ink) = batch::stage(&seen.batch, state);
-        let commit = if let Stage::Merged { commit } = &state.stage { commit.get(..7) } else { None };
+        let commit = if let Stage::Merged { commit: Some(commit) } = &state.stage { commit.get(..7) } else { None };
         json!({
             "id": state.task.id, "title": plain(&state.task.title), "word": word, "ink": class(ink), "run": state.run,
             "commit": commit, "cost": state.cost_usd.map(figures::money), "why": plain(&batch::why(state)),
