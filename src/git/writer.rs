@@ -9,6 +9,7 @@ use super::command::{self, GitError, Place, Printed, is_object_id};
 use super::repository::{Head, Repository};
 use super::store::Store;
 use crate::journal::disk::step;
+use crate::process;
 
 /// How long writing many files may take.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -134,7 +135,9 @@ impl Writer {
         }
         step();
         let mut done = command::run_at(place, args, Vec::new()).await;
-        if done.is_err() && self.remove_stale_locks().await {
+        if done.is_err() {
+            self.remove_stale_locks().await;
+            // Also where none was found: another ralph may just have removed it.
             done = command::run_at(place, args, Vec::new()).await;
         }
         step();
@@ -144,17 +147,16 @@ impl Writer {
     }
 
     /// A git that died with a killed ralph has left its locks. They are removed only where a marker of a dead ralph names them.
-    async fn remove_stale_locks(&self) -> bool {
+    async fn remove_stale_locks(&self) {
         let dead = |name: &str| {
-            let pid =
-                name.strip_prefix(MARKER).and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw);
-            pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+            let pid = name.strip_prefix(MARKER).and_then(|pid| pid.parse().ok());
+            pid.is_some_and(|pid| !process::is_alive(pid))
         };
         let entries = std::fs::read_dir(&self.repository.common).into_iter().flatten().flatten();
         let markers: Vec<PathBuf> =
             entries.filter(|entry| entry.file_name().to_str().is_some_and(dead)).map(|entry| entry.path()).collect();
         if markers.is_empty() {
-            return false;
+            return;
         }
         // Whoever else holds one has the time to finish.
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -177,7 +179,6 @@ impl Writer {
         for marker in &markers {
             let _ = std::fs::remove_file(marker);
         }
-        true
     }
 
     /// Sets a ref from an old value to a new one; `None` means that it does not exist. Fails when it has another value.

@@ -1,10 +1,18 @@
-//! Whether a process was started by this one, directly or not.
+//! Whether a process was started by this one, directly or not, and whether it runs.
 
 use super::mark::Mark;
 use super::{registry, table};
 
 /// More ancestors than this are a loop in a table that changed while it was read.
 const MOST_ANCESTORS: usize = 10_000;
+
+/// False for a process that is gone, or dead and not yet reaped.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let there = rustix::process::Pid::from_raw(pid)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
+    // A process of another user is alive, too, and may be hidden.
+    there && table::entry(pid).is_none_or(|entry| !entry.zombie)
+}
 
 /// True when the process comes from an agent, a check or anything else that this process started. As a subreaper this
 /// process is the parent of their orphans, so that their line always leads here. What cannot be seen counts as ours.

@@ -49,7 +49,7 @@ pub use crate::event::Stream;
 pub(crate) use capture::Captured;
 pub use capture::capture;
 pub use clocks::Clocks;
-pub(crate) use descent::is_descendant;
+pub(crate) use descent::{is_alive, is_descendant};
 pub(crate) use faults::end_like_sigterm;
 pub use guardian::guardian_main;
 pub use guardian::protect;
