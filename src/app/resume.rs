@@ -66,6 +66,10 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     process::protect(process::own_program());
     let (here, run) = Here::run(args.id.as_deref())?;
     let workspace = here.store.workspace().to_owned();
+    if here.is_running(&run) {
+        return Err(UserError::usage(format!("the run `{}` is active", run.id))
+            .hint(format!("watch it: `ralph tui {0}`, or stop it first: `ralph stop --run {0}`", run.id)));
+    }
     let again = restore_worktree(&run, &workspace)?;
     // The run may be of another directory than this one.
     std::env::set_current_dir(&workspace).map_err(|error| {
@@ -137,7 +141,7 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     let directory = run.clone();
     let code =
         PreparedRun { plan, directory, journal, summary, memory, keeping }.run_to_end(locked, show, &args.view)?;
-    follow_up::next(code, &run, show, settings.merge.value)
+    follow_up::next(code, &run, show, &settings)
 }
 
 /// A worktree that is gone is made again from its branch.

@@ -14,7 +14,7 @@ use super::text::{cut, harmless, width};
 use super::words;
 use crate::journal::place::{Place, PlaceState};
 use crate::journal::summary::{IterationSummary, Summary};
-use crate::journal::{Cost, Receipt};
+use crate::journal::{Cost, Outcome, Receipt};
 
 /// One run with what is shown of it.
 #[derive(Clone, Debug)]
@@ -97,23 +97,26 @@ pub(crate) fn status(run: &RunDetails) -> String {
     if !spent.is_empty() {
         let _ = writeln!(text, "  {}", spent.join(" · "));
     }
-    if let Some(reason) = last_reason(run) {
+    if let Some(reason) = last_reason(run).filter(|reason| !reason.is_empty()) {
         let _ = writeln!(text, "  last: {}", cut(&harmless(reason.lines().next().unwrap_or_default()), 72));
     }
-    let next = match state {
-        RunState::Paused => "`ralph continue`, `ralph stop`; watch: `ralph tui`",
-        RunState::Waiting { .. } => "`ralph retry` ends the wait, `ralph stop`; watch: `ralph tui`",
-        RunState::Running | RunState::Pausing => "`ralph hint \"…\"`, `ralph pause`, `ralph stop`; watch: `ralph tui`",
-        RunState::Ended(crate::journal::Outcome::Complete)
-            if run.place.as_ref().is_some_and(|place| place.state == PlaceState::Open) =>
-        {
-            "`ralph diff`, `ralph merge`, `ralph discard`"
-        }
-        RunState::Ended(crate::journal::Outcome::Complete) => "`ralph show`, `ralph diff`",
-        RunState::Unfinished | RunState::Ended(_) => "`ralph show`, `ralph diff`, `ralph resume`",
-    };
-    let _ = writeln!(text, "next: {next}");
+    let next: Vec<String> = next_steps(run).iter().map(|step| format!("`ralph {step}`")).collect();
+    let watch = if state.is_alive() { "; watch: `ralph tui`" } else { "" };
+    let _ = writeln!(text, "next: {}{watch}", next.join(", "));
     text
+}
+
+/// The commands that fit the state of a run.
+fn next_steps(run: &RunDetails) -> &'static [&'static str] {
+    let on_a_branch = run.place.as_ref().is_some_and(|place| place.state == PlaceState::Open);
+    match run.state {
+        RunState::Paused => &["continue", "stop"],
+        RunState::Waiting { .. } => &["retry", "stop"],
+        RunState::Running | RunState::Pausing => &["hint \"…\"", "pause", "stop"],
+        RunState::Ended(Outcome::Complete) if on_a_branch => &["diff", "merge", "discard"],
+        RunState::Ended(Outcome::Complete) => &["show", "diff"],
+        RunState::Unfinished | RunState::Ended(_) => &["show", "diff", "resume"],
+    }
 }
 
 /// What was decided last, and why.
@@ -193,6 +196,9 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
         facts.push(("because", harmless(end.reason.lines().next().unwrap_or_default())));
         facts.extend(end.question.iter().map(|question| ("asks", harmless(question))));
     }
+    let id = harmless(&summary.run);
+    let next = next_steps(run).iter().filter(|step| ["resume", "merge"].contains(step));
+    facts.extend(next.map(|step| ("next", format!("`ralph {step} {id}`"))));
     for (name, value) in facts {
         let _ = writeln!(text, "{} {value}", palette.paint(Ink::Dim, &format!("{name:>8}")));
     }
@@ -203,8 +209,16 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
     for (line, ink) in compared(summary, glyphs) {
         let _ = writeln!(text, "\n{}", palette.paint(ink, &line));
     }
-    for notice in &summary.notices {
-        let _ = writeln!(text, "\n{}", palette.paint(Ink::Warn, &harmless(notice.lines().next().unwrap_or_default())));
+    // The branch, the worktree and that it was resumed are told above.
+    let told =
+        |notice: &&String| !["branch: ", "worktree: ", "resumed after "].iter().any(|said| notice.starts_with(said));
+    let notices: Vec<&String> = summary.notices.iter().filter(told).collect();
+    if !notices.is_empty() {
+        text.push('\n');
+    }
+    for notice in notices {
+        let ink = if words::is_information(notice) { Ink::Dim } else { Ink::Warn };
+        let _ = writeln!(text, "{}", palette.paint(ink, &harmless(notice.lines().next().unwrap_or_default())));
     }
     text
 }
@@ -243,8 +257,11 @@ fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, pale
         let _ = writeln!(text, "  {}", palette.paint(ink, &line));
     }
     for decision in run.summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
-        let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
-        let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
+        let reason = decision.reason.lines().next().unwrap_or_default();
+        // Why the run ended is told above.
+        if !reason.is_empty() && run.summary.end.as_ref().is_none_or(|end| end.reason != decision.reason) {
+            let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(reason)));
+        }
     }
 }
 

@@ -159,7 +159,7 @@ pub(crate) fn lines_changed(added: usize, removed: usize, glyphs: &Glyphs) -> St
 }
 
 /// True for a notice that only says what the user asked for.
-fn is_information(message: &str) -> bool {
+pub(crate) fn is_information(message: &str) -> bool {
     const SAID: [&str; 10] = [
         "completion check: ",
         "notifications: ",
