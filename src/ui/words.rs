@@ -405,7 +405,7 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
         }
         Fact::Decision { reason, .. } if reason.is_empty() => return None,
         Fact::Decision { verdict, reason, .. } if verdict == "finish" => ("NEXT", Ink::Dim, format!("end: {reason}")),
-        Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, format!("next: {reason}")),
+        Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, reason.clone()),
         Fact::Verification { asked, passed, checks, .. } => {
             let (verdict, ink) = verification(*asked, *passed, checks);
             let lines = checks.iter().map(|result| check(result, ", ").0).chain([verdict]);
