@@ -10,7 +10,7 @@ use super::judged;
 use super::model::{IterationState, RunState};
 use super::style::{Glyphs, Ink};
 use super::text::harmless;
-use crate::event::{Known, Status, TodoStatus, denied};
+use crate::event::{FailureClass, Known, Status, TodoStatus, denied};
 use crate::journal::compared::Compared;
 use crate::journal::place::PlaceState;
 use crate::journal::summary::{IterationSummary, Said};
@@ -104,6 +104,11 @@ pub(crate) fn iteration_word(tried: &IterationSummary, alive: bool) -> (&'static
         (IterationState::Running, _) => ("running", Ink::Agent),
         (IterationState::Ok, _) => ("ok", Ink::Good),
         (IterationState::Complete, _) => ("complete", Ink::Good),
+        (IterationState::Failed, _)
+            if tried.ended.is_some_and(|ended| ended.class == Some(FailureClass::RateLimit)) =>
+        {
+            ("limited", Ink::Warn)
+        }
         (IterationState::Failed, _) => ("failed", Ink::Bad),
         (IterationState::Rejected, _) => ("rejected", Ink::Warn),
         (IterationState::Unclear, Some(IterationOutcome::Interrupted)) => ("interrupted", Ink::Warn),
@@ -245,6 +250,11 @@ pub(crate) fn run_start(fact: &Fact, dot: &str) -> Vec<String> {
     ]
 }
 
+/// The class of a failure in words.
+pub(crate) fn class_name(class: FailureClass) -> String {
+    class.name().replace('_', " ")
+}
+
 /// How an iteration ended.
 pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
     let ended = harmless(&receipt.ended);
@@ -252,8 +262,10 @@ pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
         (IterationOutcome::Ok, _) => ("ok".to_owned(), Ink::Good),
         (IterationOutcome::Rejected, _) => ("rejected".to_owned(), Ink::Warn),
         (IterationOutcome::Interrupted, _) => (format!("interrupted: {ended}"), Ink::Warn),
-        (IterationOutcome::Failed, Some(class)) => (format!("failed ({}): {ended}", class.name()), Ink::Bad),
-        (IterationOutcome::Failed, None) => (format!("failed: {ended}"), Ink::Bad),
+        // The decision to wait, or the end of the run, says which limit it is.
+        (IterationOutcome::Failed, Some(FailureClass::RateLimit)) => ("rate-limited".to_owned(), Ink::Warn),
+        (IterationOutcome::Failed, Some(FailureClass::Agent) | None) => (format!("failed: {ended}"), Ink::Bad),
+        (IterationOutcome::Failed, Some(class)) => (format!("failed ({}): {ended}", class_name(class)), Ink::Bad),
     }
 }
 
@@ -362,10 +374,10 @@ pub(crate) fn meta(known: Known) -> Option<(String, Ink)> {
         Known::Session { id } => (format!("session {id}"), Ink::Dim),
         Known::Model { model } => (format!("model {model}"), Ink::Dim),
         Known::Version { version } => (format!("version {version}"), Ink::Dim),
-        Known::Error { class, message, .. } => (format!("{}: {message}", class.name()), Ink::Bad),
+        Known::Error { class, message, .. } => (format!("{}: {message}", class_name(class)), Ink::Bad),
         Known::Retry { class, attempt, message, .. } => {
             let attempt = attempt.map_or_else(String::new, |attempt| format!(" (try {attempt})"));
-            (format!("the agent retries after {}{attempt}{}", class.name(), after(message)), Ink::Warn)
+            (format!("the agent retries after {}{attempt}{}", class_name(class), after(message)), Ink::Warn)
         }
         Known::Permission { tool, input, message, .. } => {
             (format!("tool `{}` was not permitted{}", denied(&tool, input.as_deref()), after(message)), Ink::Warn)
@@ -392,8 +404,8 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             Signal::NearMiss { marker, reason, line } => {
                 ("SIGNAL", Ink::Warn, format!("`{marker}` does not count: {reason}\n  {line}"))
             }
-            // Only a claim: whether it counts is said by the checks and the report.
-            Signal::Complete { marker } => ("SIGNAL", Ink::None, format!("said `{marker}`")),
+            // The agent's own words show it; whether it counts is said by the checks and the report.
+            Signal::Complete { .. } => return None,
             Signal::Question { text } => ("ASKS", Ink::Warn, text.clone()),
             Signal::Blocked { reason } => ("SIGNAL", Ink::Warn, format!("blocked: {reason}")),
             Signal::Failed { marker, reason } => ("SIGNAL", Ink::Warn, format!("said `{marker}`: {reason}")),
@@ -408,7 +420,7 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
         Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, reason.clone()),
         Fact::Verification { asked, passed, checks, .. } => {
             let (verdict, ink) = verification(*asked, *passed, checks);
-            let lines = checks.iter().map(|result| check(result, ", ").0).chain([verdict]);
+            let lines = checks.iter().map(|result| check(result, ", ").0.replacen("verify ", "", 1)).chain([verdict]);
             ("VERIFY", ink, lines.collect::<Vec<_>>().join("\n"))
         }
         Fact::JudgeStart { agent, model, attempt, .. } => {
@@ -438,7 +450,6 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::FailureClass;
     use crate::signals::test_counts::TestCounts;
 
     #[test]

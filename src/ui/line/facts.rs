@@ -141,12 +141,6 @@ impl<W: Write> LineView<W> {
     fn iteration_end(&mut self, receipt: &Receipt) -> io::Result<()> {
         let glyphs = self.output.appearance.glyphs;
         let is_limited = receipt.class == Some(FailureClass::RateLimit);
-        // The decision to wait, or the end of the run, says which limit it is.
-        let receipt = &if is_limited {
-            Receipt { ended: "waiting for a limit".into(), class: None, ..receipt.clone() }
-        } else {
-            receipt.clone()
-        };
         let (ended, ink) = words::iteration(receipt);
         let ended = words::signed(receipt.outcome, &ended, &glyphs);
         let ink = if receipt.outcome == IterationOutcome::Ok { Ink::Dim } else { ink };
