@@ -197,9 +197,11 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
     }
 }
 
-/// True for the reason of a decision that rejects a claim, or that the checks made alone.
-pub(crate) fn is_rejection(reason: &str) -> bool {
-    reason.starts_with("completion rejected") || reason.starts_with("not done yet")
+/// True for a rejection that repeats what a check or a judge has just said: `completion rejected: `cargo test`: exit code 1`.
+fn is_told(reason: &str) -> bool {
+    let rest = reason.strip_prefix("completion rejected: `").or_else(|| reason.strip_prefix("not done yet: `"));
+    let by_check = rest.and_then(|rest| rest.split_once('`')).is_some_and(|(_, rest)| rest.starts_with(": "));
+    by_check || reason.starts_with("completion rejected by the judge")
 }
 
 /// True when a run had the prompt of the mode `plan`, which `ralph build` follows.
@@ -415,7 +417,7 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);
             ("NEXT", Ink::Warn, format!("waiting {}, until {until}: {reason}", figures::duration(*wait)))
         }
-        Fact::Decision { reason, .. } if reason.is_empty() => return None,
+        Fact::Decision { reason, .. } if reason.is_empty() || is_told(reason) => return None,
         Fact::Decision { verdict, reason, .. } if verdict == "finish" => ("NEXT", Ink::Dim, format!("end: {reason}")),
         Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, reason.clone()),
         Fact::Verification { asked, passed, checks, .. } => {

@@ -73,8 +73,6 @@ impl<W: Write> LineView<W> {
             }
             // How the run ends is said when it has.
             Fact::Decision { verdict, .. } if verdict == "finish" || self.is_quiet() => Ok(()),
-            // The checks have just said so.
-            Fact::Decision { reason, .. } if !self.last_checks.is_empty() && words::is_rejection(reason) => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
             Fact::RunEnd {
                 outcome, reason, iterations, duration_ms, usage, cost, question, changed, compared, ..
