@@ -181,8 +181,9 @@ impl World {
         let list = attempts.join(" ");
         let line: String =
             words.iter().map(|word| if word == "NAME" { "$name ".into() } else { format!("'{word}' ") }).collect();
-        let script =
-            format!("export ATTEMPT=1; for name in {list}; do said=$({line} 2>&1); echo \"$name $? $said\" | tr '\\n' ' '; echo; done");
+        let script = format!(
+            "export ATTEMPT=1; for name in {list}; do said=$({line} 2>&1); echo \"$name $? $said\" | tr '\\n' ' '; echo; done"
+        );
         let output = self
             .command("/bin/sh")
             .args([
