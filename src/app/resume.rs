@@ -11,7 +11,7 @@ use crate::app::planning::{Planned, Task, plan_from};
 use crate::app::saved_plan::{SavedPlan, SavedRun};
 use crate::app::view::{Show, needs_terminal_for_agent};
 use crate::cli::Output;
-use crate::cli::history::{Answer, Resume};
+use crate::cli::history::{Answer, Resume, Which};
 use crate::config::{Dollars, Layer, Origin, Setting};
 use crate::control::Order;
 use crate::error::{UserError, io_reason};
@@ -39,7 +39,7 @@ pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
     let answer = Order::Answer { words: args.words.join(" ") };
     let Answer { view, tui, .. } = args;
     let again = Resume {
-        id: Some(run.id),
+        which: Which::one(Some(run.id)),
         max_iterations: None,
         max_time: None,
         max_cost: None,
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Resume) -> Result<u8, UserError> {
 fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     let show = Show::wanted(args.tui, args.output)?;
     process::protect(process::own_program());
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let workspace = here.store.workspace().to_owned();
     if here.is_running(&run) {
         return Err(UserError::usage(format!("the run `{}` is active", run.id))

@@ -50,7 +50,7 @@ impl Undone {
 }
 
 pub(crate) fn undo(args: &Undo) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.run.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let workspace = here.store.workspace().to_owned();
     if !workspace.is_dir() {
         return Err(UserError::usage(format!("the directory `{}` is gone", workspace.display())));

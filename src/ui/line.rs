@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 
 use super::View;
-use super::appearance::{Alert, Appearance, Channel, KeysGoTo, Motion};
+use super::appearance::{Alert, Appearance, Channel, KeysGoTo, Motion, Volume};
 use super::callouts::action;
 use super::diff::Diff;
 use super::model::{Excerpt, Model};
@@ -295,6 +295,12 @@ impl<W: Write + Send> View for LineView<W> {
                 if self.model.iteration.own_display && !self.model.iteration.judging =>
             {
                 self.beside_own_display(event)
+            }
+            // A judge answers in JSON; its verdict and findings are shown in words.
+            Body::Agent { event: Event::Text { tag: Tag::Ai, .. }, .. }
+                if self.model.iteration.judging && self.output.appearance.detail.volume != Volume::Full =>
+            {
+                Ok(())
             }
             Body::Agent { event, .. } => self.event(event),
             Body::Loop(fact) => self.fact(fact, record.at),

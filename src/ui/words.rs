@@ -165,8 +165,11 @@ pub(crate) fn lines_changed(added: usize, removed: usize, glyphs: &Glyphs) -> St
 
 /// True for a notice that only says what the user asked for.
 pub(crate) fn is_information(message: &str) -> bool {
-    const SAID: [&str; 10] = [
+    const SAID: [&str; 13] = [
         "completion check: ",
+        "check after each iteration: ",
+        "check at the end: ",
+        "`hooks.",
         "notifications: ",
         "transcript command: ",
         "branch: ",
