@@ -183,7 +183,7 @@ impl RunList {
 }
 
 /// The columns of the state.
-const STATE: usize = 22;
+const STATE: usize = 24;
 
 /// A cell with a blank behind it.
 fn padded(text: &str, columns: usize) -> String {
