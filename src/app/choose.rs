@@ -191,10 +191,7 @@ fn git_directories(workspace: &Path) -> Vec<PathBuf> {
     }
     // One that does not belong to the worktree is not given to an agent.
     let outside = repository.directories_outside(workspace).unwrap_or_default();
-    let (own, common) = match outside.as_slice() {
-        [own, common, ..] => (own, common),
-        _ => return outside,
-    };
+    let [own, common, ..] = outside.as_slice() else { return outside };
     let parts = ["objects", "refs", "logs"].map(|name| common.join(name));
     std::iter::once(own.clone()).chain(parts).filter(|path| path.is_dir()).collect()
 }

@@ -226,7 +226,7 @@ impl<W: Write> LineView<W> {
                 (format!("a line was not understood{reason}; further ones are only counted"), Ink::Warn)
             }
             Known::Retry { .. } if std::mem::replace(&mut self.retry_shown, true) => return Ok(()),
-            known @ (Known::Session { .. } | Known::Model { .. } | Known::Version { .. }) => {
+            known @ (Known::Session { .. } | Known::Model { .. } | Known::Version { .. } | Known::Warning { .. }) => {
                 let kind = std::mem::discriminant(&known);
                 let Some(worded) = words::meta(known).filter(|worded| self.is_news(kind, &worded.0)) else {
                     return Ok(());
