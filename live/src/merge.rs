@@ -134,7 +134,7 @@ fn watched(command: &mut Command) -> Result<(Option<i32>, Vec<Value>, String), P
         child.kill()?;
     }
     let output = child.wait_with_output()?;
-    let complaint = String::from_utf8_lossy(&output.stderr).trim_end().replace("\n", " / ");
+    let complaint = String::from_utf8_lossy(&output.stderr).trim_end().replace('\n', " / ");
     Ok((output.status.code(), seen, complaint))
 }
 

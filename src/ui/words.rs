@@ -214,11 +214,12 @@ pub(crate) fn is_plan(prompt: &str) -> bool {
 }
 
 /// What a run changed: `2 files +14 -3 · 1 commit · 1 claim rejected`.
-pub(crate) fn changed(changed: &Changed, dot: &str) -> String {
+pub(crate) fn changed(changed: &Changed, glyphs: &Glyphs) -> String {
     let Changed { files, added, removed, commits, rejected } = *changed;
     let mut parts = Vec::new();
     if files > 0 {
-        parts.push(format!("{} +{added} -{removed}", figures::plural(u64::from(files), "file")));
+        let lines = lines_changed(added as usize, removed as usize, glyphs);
+        parts.push(format!("{} {lines}", figures::plural(u64::from(files), "file")));
     }
     if commits > 0 {
         parts.push(figures::plural(u64::from(commits), "commit"));
@@ -226,7 +227,7 @@ pub(crate) fn changed(changed: &Changed, dot: &str) -> String {
     if rejected > 0 {
         parts.push(format!("{} rejected", figures::plural(u64::from(rejected), "claim")));
     }
-    parts.join(dot)
+    parts.join(&glyphs.between())
 }
 
 /// The heading of an iteration, with its hat or agent behind it.

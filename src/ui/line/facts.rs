@@ -95,7 +95,10 @@ impl<W: Write> LineView<W> {
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
                 parts.extend(figures::usage(usage, *cost).iter().map(|part| harmless(part)));
                 self.output.line(&parts.join(&dot), Ink::None)?;
-                let changes = changed.as_ref().map(|changed| words::changed(changed, &dot)).unwrap_or_default();
+                let changes = changed
+                    .as_ref()
+                    .map(|changed| words::changed(changed, &self.output.appearance.glyphs))
+                    .unwrap_or_default();
                 if !changes.is_empty() {
                     self.output.line(&changes, Ink::None)?;
                 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::event::{Event, Known, Status, Tag, TodoItem, TodoStatus};
 use crate::journal::{Body, CheckResult, Fact, Receipt, Record};
 use crate::ui::model::Call;
-use crate::ui::style::Ink;
+use crate::ui::style::{Glyphs, Ink};
 use crate::ui::text::{cut, safe};
 use crate::ui::{figures, words};
 
@@ -154,7 +154,7 @@ fn of_fact(fact: &Fact, record: &Record, limits: Limits) -> Option<Value> {
             let (word, ink) = words::outcome(*outcome);
             let mut row = say("END", ink, &format!("{word}: {reason}"));
             if let Some(changed) = changed {
-                row["more"] = words::changed(changed, " · ").into();
+                row["more"] = words::changed(changed, &Glyphs::UNICODE).into();
             }
             row
         }
