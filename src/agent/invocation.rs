@@ -260,7 +260,9 @@ impl Agent {
         let filled = words.as_ref().map(|words| fill(words, "{directory}", &workspace.to_string_lossy()).collect());
         let filled = filled.map(|mut filled: Vec<String>| {
             if self.permissions() == Permissions::Safe {
-                for path in &self.options.git_directories {
+                let own = [workspace.join(".git")];
+                let known = &self.options.git_directories;
+                for path in if known.is_empty() { &own } else { known.as_slice() } {
                     filled.extend(fill(&self.definition.arguments.git, "{git}", &path.to_string_lossy()));
                 }
             }

@@ -80,7 +80,7 @@ pub struct Options {
     pub user: User,
     /// The status block of the driver contract counts.
     pub status_blocks: bool,
-    /// The git directories that it must write to commit.
+    /// The git directories that it must write to commit, where `.git` is not all.
     pub git_directories: Vec<PathBuf>,
 }
 

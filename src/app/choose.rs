@@ -182,16 +182,15 @@ pub(crate) fn options(settings: &Settings, adapter: &Adapter, workspace: &Path) 
     }
 }
 
-/// What an agent must write to commit. A worktree has its git directory elsewhere; hooks and configuration are beside these parts.
+/// What an agent must write to commit, where the git directory is outside. Of a worktree these are parts beside hooks and configuration.
 fn git_directories(workspace: &Path) -> Vec<PathBuf> {
     let Some(repository) = Repository::around(workspace) else { return Vec::new() };
-    let link = repository.top.join(".git");
-    if link.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-        return vec![link];
-    }
     // One that does not belong to the worktree is not given to an agent.
     let outside = repository.directories_outside(workspace).unwrap_or_default();
-    let [own, common, ..] = outside.as_slice() else { return outside };
+    let [own, common] = outside.as_slice() else { return outside };
+    if own == common {
+        return vec![own.clone()];
+    }
     let parts = ["objects", "refs", "logs"].map(|name| common.join(name));
     std::iter::once(own.clone()).chain(parts).filter(|path| path.is_dir()).collect()
 }

@@ -23,7 +23,7 @@ const WORD: usize = 11;
 /// From this width on, the cost is shown.
 const WITH_COST: usize = 36;
 /// From this width on, the hat is shown.
-const WITH_HAT: usize = 44;
+const WITH_HAT: usize = 56;
 
 /// Less of what came of an iteration is not worth showing.
 const LEAST_RESULT: usize = 6;
