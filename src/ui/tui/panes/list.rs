@@ -90,8 +90,11 @@ impl Pages for List<'_> {
             if room < LEAST_RESULT {
                 break;
             }
-            let text = cut(&text, room);
+            let mut text = cut(&text, room);
             room -= width(&text);
+            if self.theme.glyphs.more.is_ascii() {
+                text = text.replace('…', ".");
+            }
             row = row.and(ink, &text);
         }
         row
