@@ -210,9 +210,6 @@ pub(crate) struct Run {
     #[arg(long, requires = "serve")]
     pub qr: bool,
 
-    #[command(flatten)]
-    pub phases: phases::Phases,
-
     /// Put everything the agent starts behind a wall: `workspace`, `strict` or `off` [default: workspace].
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "workspace", value_parser = sandbox_mode)]
     pub sandbox: Option<Mode>,
@@ -228,6 +225,9 @@ pub(crate) struct Run {
     /// Where the work happens.
     #[command(flatten, next_help_heading = PLACE)]
     pub place: place::PlaceArgs,
+
+    #[command(flatten, next_help_heading = PHASES)]
+    pub phases: phases::Phases,
 
     /// Run this command as the agent. It gets the prompt on stdin.
     #[arg(long, value_name = "COMMAND", help_heading = AGENT)]
@@ -338,6 +338,7 @@ pub(crate) struct Run {
 /// Flags of `ralph run` that only mean something with a driver; the help shows them where a driver is used.
 pub(crate) const DRIVER_FLAGS: [&str; 3] = ["no_continue", "live", "no_live"];
 
+const PHASES: &str = "Phases";
 const PLACE: &str = "Branch";
 const AGENT: &str = "Agent";
 const COMPLETION: &str = "Completion";

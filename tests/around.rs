@@ -164,12 +164,25 @@ fn a_hat_has_permissions_of_its_own() {
     assert!(!args("").contains(flag));
 }
 
+#[test]
+fn codex_can_commit_in_a_worktree_and_cannot_change_its_hooks() {
+    let test = Test::new().file("a", "a").repository().prompt("x");
+    let test = test.stands_for("codex", "echo '{\"type\":\"turn.completed\"}'");
+    let ran = test.args(&["--agent", "codex", "-n", "1", "--worktree"]).run();
+    let calls = std::fs::read_dir(ran.test.bin()).unwrap().map(|entry| entry.unwrap().path());
+    let args = calls.filter_map(|path| std::fs::read_to_string(path).ok()).collect::<String>().replace('\0', " ");
+    let given: Vec<&str> = args.split("--add-dir ").skip(1).filter_map(|rest| rest.split(' ').next()).collect();
+    let ends = |end: &str| given.iter().any(|path| path.ends_with(end));
+    assert!(ends("/.git/objects") && ends("/.git/refs") && ends("/.git/worktrees/x"), "{args}");
+    assert!(!ends("/.git") && !ends("/.git/hooks"), "{args}");
+}
+
 /// An agent that plays the modes by the words of their prompts.
 const MODES: &str = r#"mkdir -p ../bin; cat > ../bin/prompt.txt
 if grep -q '^Plan only' ../bin/prompt.txt; then echo '- [ ] make it' > PLAN.md; echo plan >> ../bin/order
 elif grep -q '^Review only' ../bin/prompt.txt; then
   echo review >> ../bin/order
-  if [ "$(grep -c review ../bin/order)" = 1 ]; then echo '- [ ] a.rs:1: wrong' > REVIEW.md; else echo 'Nothing is wrong.' > REVIEW.md; fi
+  if [ "$(grep -c review ../bin/order)" = 1 ] || [ "$STUCK" = never ]; then echo '- [ ] a.rs:1: wrong' > REVIEW.md; else echo 'Nothing is wrong.' > REVIEW.md; fi
 else
   echo build >> ../bin/order; grep -q 'a review left open items' ../bin/prompt.txt && echo asked >> ../bin/order
   sed -i 's/\[ \]/[x]/' PLAN.md
@@ -197,6 +210,13 @@ fn phases_follow_each_other_and_the_review_sends_the_work_back() {
     assert_eq!(ran.facts("run_end").len(), 1);
     let test = Test::new().file("agent.sh", MODES).prompt("x").command("sh agent.sh").args(&["--phases", "plan,ship"]);
     test.run().exits(2).complains("`--phases`: unknown mode `ship`");
+}
+
+#[test]
+fn a_review_that_is_never_satisfied_does_not_complete_the_run() {
+    let test = Test::new().file("agent.sh", MODES).repository().prompt("Make it.").command("sh agent.sh");
+    let ran = test.args(&["--phases", "plan,build,review"]).env("STUCK", "never").run().exits(5);
+    ran.shows("1 open item left in `REVIEW.md` after 11 reviews").shows("prompt: phases `plan`, `build`, `review`");
 }
 
 #[test]

@@ -182,13 +182,24 @@ fn untracked_files_are_copied_and_a_setup_command_runs_both_named() {
 }
 
 #[test]
+fn a_worktree_directory_that_exists_is_refused_and_nothing_is_left() {
+    let test = repository();
+    succeeds(&test, &["run", "Do it", "--worktree", "--agent-cmd", WORK]);
+    let words = fails(&test, &["run", "Do it", "--worktree=do-it", "--agent-cmd", WORK], 2);
+    assert!(words.contains("exists already"), "{words}");
+    assert_eq!(told(&test.workspace(), &["branch", "--format=%(refname:short)"]), "main\nralph/do-it");
+}
+
+#[test]
 fn the_end_of_a_run_says_to_commit_what_is_not_committed_before_a_merge() {
     let agent = "sh -c 'cat >/dev/null; echo new > new; echo LOOP_COMPLETE'";
     let ran = repository().command(agent).args(&["--worktree"]).run().complete();
     let ran =
-        ran.shows("1 uncommitted file in `").shows("commit first, then `ralph merge").does_not_show("merge: `ralph");
+        ran.shows("1 uncommitted file in `").shows(": `new`. Commit or remove them").does_not_show("merge: `ralph");
     let words = ran.test.tool().arg("merge").output().unwrap();
     assert_eq!(words.status.code(), Some(2), "{}", String::from_utf8_lossy(&words.stderr));
+    let agent = "sh -c 'cat >/dev/null; echo LOOP_COMPLETE'";
+    repository().command(agent).args(&["--worktree"]).run().complete().shows("merge: nothing to merge");
 }
 
 #[test]

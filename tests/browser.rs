@@ -124,9 +124,10 @@ fn an_exported_page_shows_the_run_from_disk(program: &str) {
 }
 
 fn a_live_page_follows_a_run_and_steers_it(program: &str) {
+    // A browser takes a while to start, and the run does not wait for it.
+    let mut browser = Browser::start(program);
     let running = scripted("5").start();
     let server = Server::start(running.test.tool(), &[]);
-    let mut browser = Browser::start(program);
     browser.open(&server.address);
     assert_eq!(browser.eval("location.search"), "", "the token does not stay in the address");
     browser.wait_for_text("Make the CSV reader keep quoted fields");

@@ -69,6 +69,7 @@ const ONLY_ROOT: &[&str] = &[
     "raw-socket",
     "ptrace-attach",
     "ptrace-seize",
+    "ptrace-ralph",
     "pidfd-getfd",
     "read-mem-of-others",
 ];
@@ -180,13 +181,15 @@ impl World {
         let list = attempts.join(" ");
         let line: String =
             words.iter().map(|word| if word == "NAME" { "$name ".into() } else { format!("'{word}' ") }).collect();
-        let script =
-            format!("for name in {list}; do said=$({line} 2>&1); echo \"$name $? $said\" | tr '\\n' ' '; echo; done");
+        let script = format!(
+            "export ATTEMPT=1; for name in {list}; do said=$({line} 2>&1); echo \"$name $? $said\" | tr '\\n' ' '; echo; done"
+        );
         let output = self
             .command("/bin/sh")
             .args([
                 "-c",
-                &format!("exec 9<'{}'; exec \"$@\"", self.path("outside/victim").display()),
+                // ralph has the process id of this shell.
+                &format!("exec 9<'{}'; export RALPH_PID=$$; exec \"$@\"", self.path("outside/victim").display()),
                 "sh",
                 RALPH,
                 "sandbox",
@@ -212,6 +215,8 @@ impl World {
         self.command("/bin/sh")
             .args(["-c", &format!("exec 9<'{}'; exec \"$@\"", self.path("outside/victim").display()), "sh"])
             .args(&words)
+            .env("RALPH_PID", self.victim.id().to_string())
+            .env("ATTEMPT", "1")
             .output()
             .unwrap()
     }

@@ -10,6 +10,7 @@ mod doctor;
 mod install;
 mod interactive;
 mod matrix;
+mod merge;
 mod place;
 mod processes;
 mod scenario;
@@ -45,6 +46,8 @@ enum What {
     Doctor,
     /// Anthropic's own client with `demo-as-claude`, and with `codex-as-claude` and the real codex
     Sdk,
+    /// Two CLIs in one run: a worktree, checks, a judge, and a merge. `--only WORKER,JUDGE`; claude and codex in both roles if not given
+    Merge,
     /// `ralph run -i` on a terminal, with a script at the keys
     Interactive,
     /// 500 iterations of the demo agent and 50 of a real CLI, in one process each: nothing may grow
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
     let done = match line.what.unwrap_or(What::Matrix) {
         What::Matrix => play(&line.choice),
         What::Sdk => consume(&line.choice),
+        What::Merge => merge_with(&line.choice),
         What::Soak => {
             let length = if line.choice.short {
                 soak::Length { demo: 60, real: 0 }
@@ -153,6 +157,21 @@ fn play(choice: &Choice) -> Result<(), Problem> {
     println!("\n{document}");
     let wrong = rows.iter().flat_map(|row| &row.cells).filter(|cell| matches!(cell, Cell::Bad(_))).count();
     if wrong > 0 { Err(Problem::Wrong(format!("{wrong} cells are not as they should be"))) } else { Ok(()) }
+}
+
+fn merge_with(choice: &Choice) -> Result<(), Problem> {
+    let given: Vec<&str> = choice.only.iter().map(String::as_str).collect();
+    let pairs: Vec<Vec<&str>> = match (given.is_empty(), choice.short) {
+        (true, true) => vec![SMALL.to_vec()],
+        (true, false) => vec![vec!["claude", "codex"], vec!["codex", "claude"]],
+        (false, _) => vec![given],
+    };
+    for pair in pairs {
+        let clis: Result<Vec<_>, Problem> =
+            pair.iter().map(|name| Ok(clis::table(&[(*name).to_owned()])?.swap_remove(0))).collect();
+        merge::run(&clis?, choice.version())?;
+    }
+    Ok(())
 }
 
 fn consume(choice: &Choice) -> Result<(), Problem> {

@@ -184,6 +184,8 @@ pub struct Arguments {
     /// Instead of `approve` with `permissions: safe`: the safest mode in which it can still work alone. `{directory}` is the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub safe: Option<Vec<String>>,
+    /// With `safe`, for each git directory that it must write to commit, as `{git}`.
+    pub git: Vec<String>,
     /// Instead of `approve` with `permissions: read-only`, as for a judge: it can read files and change nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<Vec<String>>,
@@ -416,6 +418,7 @@ impl Definition {
         };
         vec![
             ("arguments.directory", self.arguments.directory.clone(), "{directory}"),
+            ("arguments.git", self.arguments.git.clone(), "{git}"),
             ("arguments.model", self.arguments.model.clone(), "{model}"),
             ("arguments.effort", self.arguments.effort.clone(), "{effort}"),
             ("arguments.tools", self.arguments.tools.clone(), "{tools}"),

@@ -258,6 +258,16 @@ impl Agent {
         };
         let id = &self.definition.id;
         let filled = words.as_ref().map(|words| fill(words, "{directory}", &workspace.to_string_lossy()).collect());
+        let filled = filled.map(|mut filled: Vec<String>| {
+            if self.permissions() == Permissions::Safe {
+                let own = [workspace.join(".git")];
+                let known = &self.options.git_directories;
+                for path in if known.is_empty() { &own } else { known.as_slice() } {
+                    filled.extend(fill(&self.definition.arguments.git, "{git}", &path.to_string_lossy()));
+                }
+            }
+            filled
+        });
         filled.ok_or_else(|| {
             UserError::usage(format!("agent `{id}` has no {mode} mode, which `adapters.{id}.permissions` asks for"))
                 .hint(format!("write `permissions: full`, or give its own words: `adapters.{id}.args`"))

@@ -15,6 +15,7 @@ mod version;
 mod wrapper_variables;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 pub use catalog::Catalog;
 pub(crate) use catalog::is_users;
@@ -79,6 +80,8 @@ pub struct Options {
     pub user: User,
     /// The status block of the driver contract counts.
     pub status_blocks: bool,
+    /// The git directories that it must write to commit, where `.git` is not all.
+    pub git_directories: Vec<PathBuf>,
 }
 
 /// What a user can put in place of an agent file's words, so that nobody waits for a release.

@@ -1,7 +1,7 @@
 //! Which agent a run uses: named, found by itself, or any command. Settings in, an agent that can be started out.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
@@ -11,6 +11,7 @@ use crate::agent::{
 use crate::app::repository::{self, NOT_EXAMINED};
 use crate::config::{Adapter, FileLayer, Layer, Origin, PromptMode, Setting, Settings};
 use crate::error::UserError;
+use crate::git::Repository;
 use crate::nearest::nearest;
 use crate::plugin::{self, Chosen};
 use crate::process::{self, Invocation, StartError, runtime};
@@ -61,7 +62,7 @@ pub(crate) fn choose(
 }
 
 fn find(settings: &Settings, file: &FileLayer, workspace: &Path, purpose: Purpose) -> Result<Chosen, UserError> {
-    let wishes = |name: &str| options(settings, &file.adapter(name));
+    let wishes = |name: &str| options(settings, &file.adapter(name), workspace);
     let catalog = catalog(workspace, file);
     if let Some(found) = plugin::settings::find(settings, &catalog, workspace)? {
         if !settings.extra_args.value.is_empty() {
@@ -153,7 +154,7 @@ fn one_program(agent: &Agent, origin: &Origin, workspace: &Path) -> Result<(), U
 }
 
 /// What the user wants of one agent.
-pub(crate) fn options(settings: &Settings, adapter: &Adapter) -> Options {
+pub(crate) fn options(settings: &Settings, adapter: &Adapter, workspace: &Path) -> Options {
     let asked =
         [("model", &settings.model.origin), ("effort", &settings.effort.origin), ("tools", &settings.tools.origin)];
     let asked = asked.into_iter().filter(|(_, origin)| matches!(origin, Origin::File { .. } | Origin::Environment(_)));
@@ -177,7 +178,21 @@ pub(crate) fn options(settings: &Settings, adapter: &Adapter) -> Options {
         },
         user: User::current(),
         status_blocks: false,
+        git_directories: git_directories(workspace),
     }
+}
+
+/// What an agent must write to commit, where the git directory is outside. Of a worktree these are parts beside hooks and configuration.
+fn git_directories(workspace: &Path) -> Vec<PathBuf> {
+    let Some(repository) = Repository::around(workspace) else { return Vec::new() };
+    // One that does not belong to the worktree is not given to an agent.
+    let outside = repository.directories_outside(workspace).unwrap_or_default();
+    let [own, common] = outside.as_slice() else { return outside };
+    if own == common {
+        return vec![own.clone()];
+    }
+    let parts = ["objects", "refs", "logs"].map(|name| common.join(name));
+    std::iter::once(own.clone()).chain(parts).filter(|path| path.is_dir()).collect()
 }
 
 /// The value without its origin, where something is said.
@@ -230,7 +245,7 @@ pub(crate) fn question(
             (adapter, start)
         }
     };
-    Question { definition: (*entry.definition).clone(), options: options(settings, &adapter), start }
+    Question { definition: (*entry.definition).clone(), options: options(settings, &adapter, workspace), start }
 }
 
 /// The first that is installed and enabled.
@@ -248,7 +263,7 @@ fn automatic(
         Ok((index, probes)) => {
             let entry = asked[index];
             let why = first_installed(catalog, file, &asked, &probes, index);
-            let wishes = options(settings, &file.adapter(&entry.id));
+            let wishes = options(settings, &file.adapter(&entry.id), workspace);
             let (agent, found) = agent::locate(&entry.definition, wishes, workspace);
             if probes.get(index).is_some_and(|probe| probe.state == State::NotExamined) {
                 notices.push(NOT_EXAMINED.to_owned());

@@ -11,7 +11,7 @@ use crate::process::runtime;
 use crate::ui::{harmless, out};
 
 pub(crate) fn discard(args: &Discard) -> Result<u8, UserError> {
-    let mut branched = Branched::find(args.run.as_deref())?;
+    let mut branched = Branched::find(args.which.id())?;
     match branched.place.state {
         PlaceState::Merged => return say(&format!("the run `{}` is merged: nothing to discard\n", branched.run.id)),
         PlaceState::Discarded => return say(&format!("the run `{}` is discarded already\n", branched.run.id)),

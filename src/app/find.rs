@@ -66,9 +66,9 @@ impl Here {
         match (active.pop(), active.is_empty()) {
             (Some(only), true) => Ok(only),
             (Some(one), false) => {
-                let places = active.iter().chain([&one]).map(|one| format!("`{}`", one.store.workspace().display()));
+                let runs = active.iter().chain([&one]).filter_map(|one| Some(one.running.as_ref()?.run.as_str()));
                 Err(UserError::usage("several worktree runs are active here")
-                    .hint(format!("change to the worktree: {}", places.collect::<Vec<_>>().join(", "))))
+                    .hint(format!("name one with `--run`: {}", runs.collect::<Vec<_>>().join(", "))))
             }
             (None, _) => Ok(here),
         }

@@ -3,17 +3,19 @@
 
 use std::time::Duration;
 
-use crate::app::merging::{self, Branched, Completed};
+use crate::app::merging::{self, Branched, Completed, names};
 use crate::app::resume;
 use crate::app::view::Show;
 use crate::cli::history::Answer;
 use crate::cli::{Output, ViewArgs};
-use crate::config::Merge;
+use crate::config::{Merge, Settings};
 use crate::error::UserError;
 use crate::git::History;
+use crate::journal::place::Place;
 use crate::journal::{Outcome, RunDirectory, Summary};
 use crate::plural::plural;
 use crate::process::runtime;
+use crate::run::Commit;
 use crate::terminal;
 use crate::ui::{harmless, out};
 
@@ -38,17 +40,33 @@ pub(crate) fn end(code: u8, run: &RunDirectory, show: Show, view: &ViewArgs) -> 
     resume::answer(Answer { words, run: Some(run.id.clone()), tui: false, view: view.clone() })
 }
 
-/// How many files on the branch of a run are not committed.
-fn uncommitted(run: &RunDirectory) -> usize {
-    let count = || {
-        let branched = Branched::find(Some(&run.id)).ok()?;
-        Some(runtime().ok()?.block_on(branched.uncommitted()).ok()?.len())
+/// The line about merging: only what is committed can be merged.
+fn merge_line(run: &RunDirectory, place: &Place, commit: Commit) -> Option<String> {
+    let branched = Branched::find(Some(&run.id)).ok()?;
+    let uncommitted = runtime().ok()?.block_on(branched.uncommitted()).ok()?;
+    let id = &run.id;
+    if uncommitted.is_empty() {
+        let has_commits = branched.tip().is_some_and(|tip| tip != place.base_commit);
+        return Some(if has_commits {
+            format!("merge: `ralph merge {id}`")
+        } else {
+            "merge: nothing to merge; the branch has no commits of its own".to_owned()
+        });
+    }
+    let files = plural(uncommitted.len() as u64, "uncommitted file");
+    let checkout = harmless(&branched.checkout().display().to_string());
+    let advice = match commit {
+        Commit::Agent => " With `commit: iteration` in ralph.yml, ralph commits after each iteration.",
+        Commit::Iteration => "",
     };
-    count().unwrap_or(0)
+    Some(format!(
+        "merge: {files} in `{checkout}`: {}. Commit or remove them, then `ralph merge {id}`.{advice}",
+        names(&uncommitted)
+    ))
 }
 
 /// After a completed run on a branch of its own: merges it as the settings say, or prints the next commands.
-pub(crate) fn next(code: u8, run: &RunDirectory, show: Show, merge: Merge) -> Result<u8, UserError> {
+pub(crate) fn next(code: u8, run: &RunDirectory, show: Show, settings: &Settings) -> Result<u8, UserError> {
     let lines = show != Show::As(Output::Json);
     let Some(place) = run.place() else {
         if code == Outcome::Complete.exit_code() && lines && !History::at(&run.path).points().is_empty() {
@@ -56,20 +74,14 @@ pub(crate) fn next(code: u8, run: &RunDirectory, show: Show, merge: Merge) -> Re
         }
         return Ok(code);
     };
-    if code == Outcome::Complete.exit_code() && merge != Merge::None {
-        return merging::merge_run(Some(&run.id), merge, Completed::Only);
+    if code == Outcome::Complete.exit_code() && settings.merge.value != Merge::None {
+        return merging::merge_run(Some(&run.id), settings.merge.value, Completed::Only);
     }
     if lines {
         let id = &run.id;
-        let merge = match uncommitted(run) {
-            _ if code != Outcome::Complete.exit_code() => String::new(),
-            0 => format!("merge: `ralph merge {id}`\n"),
-            files => format!(
-                "{} in `{}`: commit first, then `ralph merge {id}`; with `commit: iteration` in ralph.yml, ralph commits\n",
-                plural(files as u64, "uncommitted file"),
-                harmless(&place.worktree.as_ref().unwrap_or(&place.repository).display().to_string())
-            ),
-        };
+        let done = code == Outcome::Complete.exit_code();
+        let merge = done.then(|| merge_line(run, &place, settings.commit.value)).flatten();
+        let merge = merge.map_or_else(String::new, |line| line + "\n");
         let _ = out::print(&format!("branch: `{}`\n{merge}discard: `ralph discard {id}`\n", harmless(&place.branch)));
     }
     Ok(code)

@@ -90,7 +90,7 @@ pub(crate) fn merge(args: &MergeRun) -> Result<u8, UserError> {
         (false, false) => Merge::None,
     };
     let completed = if args.force { Completed::OrNot } else { Completed::Only };
-    merge_run(args.run.as_deref(), how, completed)
+    merge_run(args.which.id(), how, completed)
 }
 
 /// Which runs may be merged.

@@ -153,7 +153,7 @@ async fn make(args: &mut Run, settings: &Settings, state: &State, workspace: &Pa
         writer.set_branch(&branch, "start a run").await.map_err(cannot)
     };
     if let Err(error) = made {
-        take_back(&placed);
+        take_back_now(&placed).await;
         return Err(error);
     }
     Ok(placed)
@@ -330,21 +330,25 @@ fn follow(args: &mut Run, config: Option<&Path>, workspace: &Path, placed: &Plac
 
 /// Takes back what was made for a run that did not begin: nothing was done on its branch.
 pub(crate) fn take_back(placed: &Placed) {
+    if let Ok(runtime) = runtime() {
+        runtime.block_on(take_back_now(placed));
+    }
+}
+
+async fn take_back_now(placed: &Placed) {
     let Place { repository, branch, base, base_commit, worktree, .. } = &placed.place;
     let Some(writer) = Repository::at(repository).and_then(|repository| Writer::open(repository).ok()) else { return };
-    let Ok(runtime) = runtime() else { return };
     if let Some(worktree) = worktree {
         let _ = writer.remove_worktree(worktree);
     }
-    runtime.block_on(async {
-        if worktree.is_none() {
-            let _ = match base {
-                Some(base) => writer.set_branch(base, "take back a run").await,
-                None => writer.detach(base_commit, "take back a run").await,
-            };
-        }
-        let _ = writer.update_ref(&format!("refs/heads/{branch}"), None, Some(base_commit), "").await;
-    });
+    // The checkout is only on the branch when the run was to work in it.
+    if writer.head().await.branch.as_ref() == Some(branch) {
+        let _ = match base {
+            Some(base) => writer.set_branch(base, "take back a run").await,
+            None => writer.detach(base_commit, "take back a run").await,
+        };
+    }
+    let _ = writer.update_ref(&format!("refs/heads/{branch}"), None, Some(base_commit), "").await;
 }
 
 #[cfg(test)]

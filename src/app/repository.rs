@@ -167,7 +167,7 @@ fn of_program(entry: &Entry, settings: &Settings, adapter: &Adapter, workspace: 
     {
         items.push(Item::file("agent file", path, workspace)?);
     }
-    if let (_, Ok(path)) = agent::locate(&entry.definition, options(settings, adapter), workspace)
+    if let (_, Ok(path)) = agent::locate(&entry.definition, options(settings, adapter, workspace), workspace)
         && agent::is_inside(&path, workspace)
     {
         items.push(Item::file("program", &path, workspace)?);

@@ -11,7 +11,7 @@ use crate::app::planning::{Planned, Task, plan_from};
 use crate::app::saved_plan::{SavedPlan, SavedRun};
 use crate::app::view::{Show, needs_terminal_for_agent};
 use crate::cli::Output;
-use crate::cli::history::{Answer, Resume};
+use crate::cli::history::{Answer, Resume, Which};
 use crate::config::{Dollars, Layer, Origin, Setting};
 use crate::control::Order;
 use crate::error::{UserError, io_reason};
@@ -39,7 +39,7 @@ pub(crate) fn answer(args: Answer) -> Result<u8, UserError> {
     let answer = Order::Answer { words: args.words.join(" ") };
     let Answer { view, tui, .. } = args;
     let again = Resume {
-        id: Some(run.id),
+        which: Which::one(Some(run.id)),
         max_iterations: None,
         max_time: None,
         max_cost: None,
@@ -64,8 +64,12 @@ pub(crate) fn run(args: &Resume) -> Result<u8, UserError> {
 fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     let show = Show::wanted(args.tui, args.output)?;
     process::protect(process::own_program());
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let workspace = here.store.workspace().to_owned();
+    if here.is_running(&run) {
+        return Err(UserError::usage(format!("the run `{}` is active", run.id))
+            .hint(format!("watch it: `ralph tui {0}`, or stop it first: `ralph stop --run {0}`", run.id)));
+    }
     let again = restore_worktree(&run, &workspace)?;
     // The run may be of another directory than this one.
     std::env::set_current_dir(&workspace).map_err(|error| {
@@ -137,7 +141,7 @@ fn go_on(args: &Resume, answer: Option<Order>) -> Result<u8, UserError> {
     let directory = run.clone();
     let code =
         PreparedRun { plan, directory, journal, summary, memory, keeping }.run_to_end(locked, show, &args.view)?;
-    follow_up::next(code, &run, show, settings.merge.value)
+    follow_up::next(code, &run, show, &settings)
 }
 
 /// A worktree that is gone is made again from its branch.

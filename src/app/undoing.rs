@@ -50,7 +50,7 @@ impl Undone {
 }
 
 pub(crate) fn undo(args: &Undo) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.run.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let workspace = here.store.workspace().to_owned();
     if !workspace.is_dir() {
         return Err(UserError::usage(format!("the directory `{}` is gone", workspace.display())));
@@ -187,6 +187,7 @@ pub(crate) fn forget(run: &RunDirectory, workspace: &std::path::Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::history::Which;
 
     #[test]
     fn the_start_is_the_first_state_also_after_a_first_iteration_that_was_interrupted() {
@@ -195,7 +196,7 @@ mod tests {
         let points = [point(0, "start"), point(0, "resumed"), point(1, "one"), point(1, "again")];
         let run = RunDirectory { id: "x".to_owned(), path: PathBuf::new() };
         let found = |to| {
-            let args = Undo { run: None, to, redo: false, force: false };
+            let args = Undo { which: Which::one(None), to, redo: false, force: false };
             target(&args, &run, &points).map(|(moment, _)| moment.tree).unwrap_or_default()
         };
         assert_eq!([found(None), found(Some(0)), found(Some(1)), found(Some(2))], ["start", "start", "again", ""]);

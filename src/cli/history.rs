@@ -19,6 +19,11 @@ pub(crate) struct Which {
 }
 
 impl Which {
+    /// This run.
+    pub(crate) const fn one(id: Option<String>) -> Self {
+        Self { id, run: None }
+    }
+
     pub(crate) fn id(&self) -> Option<&str> {
         self.id.as_deref().or(self.run.as_deref())
     }
@@ -131,9 +136,8 @@ pub(crate) struct Tui {
 /// `ralph replay`.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 
     /// Keep the pauses of the run, at this speed: `1x`, `10x`. No pause is longer than two seconds [default: no pauses].
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
@@ -162,9 +166,8 @@ fn speed(text: &str) -> Result<f64, String> {
 /// `ralph diff`.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 
     /// Only this iteration [default: the net change of the whole run].
     #[arg(short, long, value_name = "N")]
@@ -254,9 +257,8 @@ fn size(text: &str) -> Result<u64, String> {
 /// `ralph export`.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 
     /// The format.
     #[arg(long, value_enum, required_unless_present = "html")]
@@ -309,9 +311,8 @@ pub(crate) struct Answer {
 /// `ralph resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 
     /// Continue even a completed run, with its limits of iterations and time once more, and give the agent the text of this file.
     #[arg(long, value_name = "FILE", hide = true, num_args = 0..=1)]
@@ -354,6 +355,6 @@ pub(crate) struct Resume {
 /// `ralph path`.
 #[derive(Debug, Args)]
 pub(crate) struct Path {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    pub id: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 }

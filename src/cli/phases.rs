@@ -4,7 +4,6 @@ use clap::Args;
 
 /// Several modes in one run, each with its own agent.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Phases")]
 pub(crate) struct Phases {
     /// Play these modes one after the other in one run, such as `plan,build,review`. While the review leaves open items in REVIEW.md, build and review are repeated. `-n` limits each phase, the other limits the whole run.
     #[arg(long, value_name = "MODES", value_delimiter = ',', conflicts_with_all = ["interactive"])]

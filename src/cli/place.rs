@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::history::Which;
 use crate::config::Merge;
 
 /// Where a run works.
@@ -50,9 +51,8 @@ fn merge(text: &str) -> Result<Merge, String> {
 /// `ralph merge`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeRun {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "RUN")]
-    pub run: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 
     /// Make one commit of it.
     #[arg(long, conflicts_with = "pr")]
@@ -70,9 +70,8 @@ pub(crate) struct MergeRun {
 /// `ralph discard`.
 #[derive(Debug, Args)]
 pub(crate) struct Discard {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "RUN")]
-    pub run: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 
     /// Also remove commits that are not merged and files that are not committed.
     #[arg(long)]
@@ -82,9 +81,8 @@ pub(crate) struct Discard {
 /// `ralph undo`.
 #[derive(Debug, Args)]
 pub(crate) struct Undo {
-    /// The run: its id, or at least four characters of it [default: the newest run of this directory].
-    #[arg(value_name = "RUN")]
-    pub run: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
 
     /// Go back to the state after this iteration; 0: before the run [default: 0].
     #[arg(long, value_name = "ITERATION", conflicts_with = "redo")]

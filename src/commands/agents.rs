@@ -223,7 +223,7 @@ fn show(args: &Show, catalog: &Catalog, file: &FileLayer, workspace: &Path) -> R
     } else {
         let entry = catalog.find(&args.name)?;
         let adapter = file.adapter(&entry.id);
-        let (agent, found) = agent::locate(&entry.definition, options(&settings, &adapter), workspace);
+        let (agent, found) = agent::locate(&entry.definition, options(&settings, &adapter, workspace), workspace);
         (agent, found, entry.source.to_string())
     };
     let definition = &agent.definition;

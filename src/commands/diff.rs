@@ -10,7 +10,7 @@ use crate::process;
 use crate::ui::RunState;
 
 pub(crate) fn run(args: &Diff) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let known = here.details(&run)?;
     let receipts: Vec<&Receipt> = known
         .summary

@@ -16,7 +16,7 @@ use crate::ui::web::{self, Place};
 use crate::ui::{JsonView, SpanView, View};
 
 pub(crate) fn run(args: &Export) -> Result<u8, UserError> {
-    let (here, run) = Here::run(args.id.as_deref())?;
+    let (here, run) = Here::run(args.which.id())?;
     let known = here.details(&run)?;
     let form = args.to.unwrap_or(Form::Html);
     if let Some(url) = &args.endpoint {

@@ -6,6 +6,6 @@ use crate::error::UserError;
 
 /// Prints the directory of the run.
 pub(crate) fn run(args: &Path) -> Result<u8, UserError> {
-    let (_, run) = Here::run(args.id.as_deref())?;
+    let (_, run) = Here::run(args.which.id())?;
     print(&format!("{}\n", run.path.display()))
 }

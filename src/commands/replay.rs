@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Replay) -> Result<u8, UserError> {
-    let (_, run) = Here::run(args.id.as_deref())?;
+    let (_, run) = Here::run(args.which.id())?;
     let view: Box<dyn View> = match args.output {
         Output::Lines => {
             Box::new(line_view(&args.view, if args.speed.is_some() { Tense::Present } else { Tense::Past }))

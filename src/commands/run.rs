@@ -11,7 +11,7 @@ use crate::app::serving::{Page, Wanted, qr};
 use crate::app::view::{Show, needs_terminal_for_agent};
 use crate::app::{find, follow_up, phases, working_directory};
 use crate::cli::Run;
-use crate::config::Merge;
+use crate::config::Settings;
 use crate::error::{UserError, io_reason};
 use crate::journal::store::GOAL;
 use crate::journal::{Journal, Summary};
@@ -59,17 +59,17 @@ fn begin(
     show: Show,
 ) -> Result<u8, NotBegun> {
     let ready = ready(args, mode, workspace, placed, show).map_err(NotBegun::Before)?;
-    let Some(Ready { prepared, locked, merge }) = ready else { return Ok(0) };
+    let Some(Ready { prepared, locked, settings }) = ready else { return Ok(0) };
     let run = prepared.directory.clone();
     let code = prepared.run_to_end(locked, show, &args.view).map_err(NotBegun::After)?;
-    follow_up::next(code, &run, show, merge).map_err(NotBegun::After)
+    follow_up::next(code, &run, show, &settings).map_err(NotBegun::After)
 }
 
 /// A run that has its directory and its lock.
 struct Ready {
     prepared: PreparedRun,
     locked: LockedWorkspace,
-    merge: Merge,
+    settings: Settings,
 }
 
 /// `None` when the run was only to be shown.
@@ -138,7 +138,7 @@ fn ready(
     let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
     let prepared = PreparedRun { plan, directory, journal, summary, memory, keeping };
-    Ok(Some(Ready { prepared, locked, merge: settings.merge.value }))
+    Ok(Some(Ready { prepared, locked, settings }))
 }
 
 /// Starts the page beside the run, and says where it is.

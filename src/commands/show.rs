@@ -29,5 +29,5 @@ pub(crate) fn run(args: &ShowRun) -> Result<u8, UserError> {
         return print(&markdown(&run));
     }
     let appearance = appearance(args.appearance);
-    shown(out::print_painted(&full(&run, appearance.palette, &appearance.glyphs)))
+    shown(out::print_painted(&full(&run, &appearance)))
 }

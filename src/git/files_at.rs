@@ -119,8 +119,11 @@ impl Writer {
             return Ok(None);
         }
         let list: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
-        let source = format!("--source={tree}");
-        let printed = self.git(&["check-attr", &source, "-z", "--stdin", "filter"], list).await?;
+        // From an index, because versions before 2.40 cannot read attributes from a tree.
+        let (index, top) = (self.scratch("attributes"), self.repository.top.as_path());
+        self.git_on(&index, top, &["read-tree", "--end-of-options", tree], Vec::new()).await?;
+        let words = ["check-attr", "--cached", "-z", "--stdin", "filter"];
+        let printed = self.git_on(&index, top, &words, list).await?;
         let mut parts = printed.bytes.split(|&byte| byte == 0);
         while let (Some(path), Some(_), Some(value)) = (parts.next(), parts.next(), parts.next()) {
             if ![&b"unspecified"[..], b"unset"].contains(&value) {

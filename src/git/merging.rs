@@ -58,7 +58,7 @@ impl Writer {
         for commit in &commits {
             let (commit, parent) = match commit[..] {
                 [commit, parent] => (commit, parent.to_owned()),
-                [commit] => (commit, self.empty_tree().await?),
+                [commit] => (commit, self.commit_tree(&self.empty_tree().await?, &[], "nothing", None).await?),
                 _ => continue,
             };
             let tree = match self.merged_tree(&parent, &on_top, commit).await? {
@@ -76,10 +76,13 @@ impl Writer {
         Ok(Rebased::Commit(on_top))
     }
 
-    /// The tree of a three-way merge, or the files that conflict.
+    /// The tree of a three-way merge of commits, or the files that conflict.
     async fn merged_tree(&self, base: &str, one: &str, other: &str) -> Result<Result<String, Vec<String>>, GitError> {
-        let base = format!("--merge-base={base}");
-        let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &base, one, other];
+        // git finds the base of two commits that have it as their parent. Older versions (before 2.40) cannot be told a base.
+        let (one, other) = (self.tree_of(one).await?, self.tree_of(other).await?);
+        let one = self.commit_tree(&one, &[base], "one side", None).await?;
+        let other = self.commit_tree(&other, &[base], "other side", None).await?;
+        let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &one, &other];
         let (clean, printed) = self.ask(&args).await?;
         let mut parts = printed.bytes.split(|&byte| byte == 0).filter(|part| !part.is_empty());
         let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).trim().to_owned();

@@ -74,7 +74,11 @@ impl Lock {
     /// tried only when the last holder is alive.
     pub(crate) fn holder(store: &Store) -> Option<Holder> {
         let holder = signed(&store.holder()).filter(is_alive)?;
-        let held = matches!(File::open(store.workspace()).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let held = match File::open(store.workspace()) {
+            Ok(directory) => matches!(directory.try_lock_shared(), Err(TryLockError::WouldBlock)),
+            // Somebody removed the directory of an active run.
+            Err(_) => answers(&holder),
+        };
         held.then_some(holder)
     }
 
@@ -88,6 +92,11 @@ fn is_alive(holder: &Holder) -> bool {
     let pid = i32::try_from(holder.pid).ok().and_then(rustix::process::Pid::from_raw);
     // A process of another user is alive too.
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// True when its socket takes orders.
+fn answers(holder: &Holder) -> bool {
+    holder.control.as_ref().is_some_and(|socket| std::os::unix::net::UnixStream::connect(socket).is_ok())
 }
 
 fn signed(path: &Path) -> Option<Holder> {

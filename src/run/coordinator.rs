@@ -160,7 +160,7 @@ impl Looping<'_> {
             command: agent.command_line(&self.plan.workspace, self.plan.screen.attendance(), self.plan.screen.way()),
             transcript: if self.plan.screen == Screen::Users { PLAIN.name.to_owned() } else { transcript.name() },
             workspace: self.plan.workspace.display().to_string(),
-            prompt: self.plan.prompt.name(),
+            prompt: self.prompt_name(),
             max_iterations: self.plan.policy.max_iterations,
             max_seconds: self.plan.policy.max_time.map(|most| most.as_secs()),
             max_cost_usd: self.plan.policy.max_cost_usd,
@@ -304,24 +304,6 @@ impl Looping<'_> {
         self.settle(Outcome::Interrupted, "stopped by the user".to_owned(), recorder).map(drop)
     }
 
-    /// Records how the run ends.
-    pub(super) fn settle(
-        &mut self,
-        outcome: Outcome,
-        reason: String,
-        recorder: &mut Recorder,
-    ) -> Result<(Outcome, String), UserError> {
-        let memory = self.remembered();
-        let (verdict, settled) = match outcome {
-            Outcome::Complete if self.is_followed() => ("again", None),
-            outcome => ("finish", Some(outcome)),
-        };
-        let (verdict, reason_given) = (verdict.to_owned(), reason.clone());
-        let decision = Fact::Decision { verdict, reason: reason_given, wait_ms: None, outcome: settled, memory };
-        recorder.fact(decision)?;
-        Ok((outcome, reason))
-    }
-
     /// Does what was decided; the end of the run, when it is one.
     async fn follow(
         &mut self,
@@ -413,7 +395,7 @@ impl Looping<'_> {
     }
 
     /// What a resumed run would need, as it is written down.
-    fn remembered(&mut self) -> Option<serde_json::Value> {
+    pub(super) fn remembered(&mut self) -> Option<serde_json::Value> {
         self.memory.elapsed_ms = milliseconds(self.elapsed());
         serde_json::to_value(&self.memory).ok()
     }

@@ -25,6 +25,8 @@ enum Next {
     Phase(usize),
     /// The review found something, and the work goes back to this phase.
     Back(usize, usize),
+    /// It found something in every round that it had.
+    Unfixed(usize),
     Over,
 }
 
@@ -57,18 +59,60 @@ impl<'p> Looping<'p> {
 
     /// True when the run continues with another phase after this one completes.
     pub(super) fn is_followed(&self) -> bool {
-        !matches!(self.next(), Next::Over)
+        matches!(self.next(), Next::Phase(_) | Next::Back(..))
+    }
+
+    /// Why a run whose last phase is complete is not: the limit of reviews is reached, and the last one found something.
+    pub(super) fn left_open(&self) -> Option<String> {
+        let Next::Unfixed(open) = self.next() else { return None };
+        Some(format!("{} left in `{REVIEW}` after {} reviews", plural(open as u64, "open item"), MOST_ROUNDS + 1))
+    }
+
+    /// Where the prompt comes from; a run with phases has several.
+    pub(super) fn prompt_name(&self) -> String {
+        let name = self.plan.prompt.name();
+        let names: Vec<String> = self.whole.phases.iter().map(|(name, _)| format!("`{name}`")).collect();
+        match (names.is_empty(), name.split_once(", with ")) {
+            (true, _) => name,
+            (false, Some((_, goal))) => format!("phases {}, with {goal}", names.join(", ")),
+            (false, None) => format!("phases {}", names.join(", ")),
+        }
+    }
+
+    /// Records how the phase ends, and with the last one the run.
+    pub(super) fn settle(
+        &mut self,
+        outcome: Outcome,
+        reason: String,
+        recorder: &mut Recorder,
+    ) -> Result<(Outcome, String), UserError> {
+        let memory = self.remembered();
+        let (outcome, reason) = match (outcome, self.left_open()) {
+            (Outcome::Complete, Some(open)) => (Outcome::Limit, open),
+            unchanged => (unchanged.0, reason),
+        };
+        let (verdict, settled) = match outcome {
+            Outcome::Complete if self.is_followed() => ("again", None),
+            outcome => ("finish", Some(outcome)),
+        };
+        let phase = self.whole.phases.get(self.memory.phase.index).filter(|_| settled.is_none());
+        let reason_given =
+            phase.map_or_else(|| reason.clone(), |(name, _)| format!("phase `{name}` is complete: {reason}"));
+        let verdict = verdict.to_owned();
+        let decision = Fact::Decision { verdict, reason: reason_given, wait_ms: None, outcome: settled, memory };
+        recorder.fact(decision)?;
+        Ok((outcome, reason))
     }
 
     fn next(&self) -> Next {
         let (phases, phase) = (&self.whole.phases, self.memory.phase);
         let Some((name, _)) = phases.get(phase.index) else { return Next::Over };
-        if name == "review" && phase.rounds < MOST_ROUNDS {
+        if name == "review" {
             let build = phases.iter().position(|(name, _)| name == "build").filter(|build| *build < phase.index);
             let text = user_file::read_text(&self.plan.workspace.join(REVIEW), user_file::MOST_BYTES);
             let open = task_list::items(&text.unwrap_or_default()).open.len();
             if let Some(build) = build.filter(|_| open > 0) {
-                return Next::Back(build, open);
+                return if phase.rounds < MOST_ROUNDS { Next::Back(build, open) } else { Next::Unfixed(open) };
             }
         }
         if phase.index + 1 < phases.len() { Next::Phase(phase.index + 1) } else { Next::Over }
@@ -86,7 +130,7 @@ impl<'p> Looping<'p> {
         }
         let mut rounds = self.memory.phase.rounds;
         let (index, why) = match self.next() {
-            Next::Over => return Ok(false),
+            Next::Over | Next::Unfixed(_) => return Ok(false),
             Next::Phase(index) => (index, None),
             Next::Back(index, open) => {
                 rounds += 1;

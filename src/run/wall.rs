@@ -1,7 +1,7 @@
 //! What the wall around the agent has to report after an iteration: refused hosts and files, and changes to what runs
 //! outside. Each is a record, a line, and a remark in the next prompt.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Recorder;
 use super::coordinator::Looping;
@@ -62,7 +62,10 @@ impl Looping<'_> {
         }
         let tamper = wall.options.tamper;
         let failed: Vec<PathBuf> = if tamper == Tamper::Restore { watch.restore(&changes) } else { Vec::new() };
-        for change in changes.iter().take(MOST_LINES) {
+        // What is in a new directory is told with the directory.
+        let added = |path: &Path| changes.iter().any(|change| change.how == "added" && change.path == path);
+        let told = changes.iter().filter(|change| !change.path.parent().is_some_and(added));
+        for change in told.take(MOST_LINES) {
             let (path, how) = (change.path.display(), change.how);
             let what = format!("TAMPERING: the agent {how} `{path}`, which is run or obeyed outside the sandbox");
             let message = match tamper {

@@ -27,20 +27,27 @@ impl Sandbox {
     pub(crate) fn explain_complaint(&self, line: &str) -> Option<(String, String)> {
         let edge = |letter: char| letter.is_whitespace() || "'\"`()[]<>,;=|‘’“”".contains(letter);
         let words = line.split(edge).map(|word| word.trim_end_matches([':', '.', '!', '?']));
-        let paths = words.filter(|word| word.starts_with('/') && word.len() > 1 || word.starts_with("~/"));
-        let paths = paths.filter_map(|word| data::path(word, self.home.as_deref(), &|_| None));
+        let paths = words.filter(|word| word.contains('/') && word.len() > 1 && !word.contains("//"));
+        let paths = paths.filter_map(|word| {
+            let absolute = word.starts_with(['/', '~']).then(|| data::path(word, self.home.as_deref(), &|_| None));
+            absolute.unwrap_or_else(|| Some(self.workspace.join(word)))
+        });
         let paths: Vec<PathBuf> = paths.collect();
         let answers = paths.iter().map(|path| (path, self.path(path)));
-        let mut refused = answers.filter_map(|(path, answer)| match answer {
+        let refused = answers.filter_map(|(path, answer)| match answer {
             Answer { read: Err(why), .. } => Some((path, "read", "read", why)),
             Answer { write: Err(why), .. } => Some((path, "change", "write", why)),
             Answer { .. } => None,
         });
-        let (path, verb, key, why) = refused.next()?;
+        // A shell names its script first, and what it could not do last.
+        let (path, verb, key, why) = refused.last()?;
+        let allow = match key {
+            // What is kept read-only in the workspace is not opened by a setting.
+            "write" if path.starts_with(&self.workspace) => String::new(),
+            key => format!("; `sandbox.{key}` would allow it"),
+        };
         let path = path.display().to_string();
-        let message =
-            format!("the sandbox does not let the agent {verb} `{path}` ({why}); `sandbox.{key}` would allow it");
-        Some((path, message))
+        Some((path.clone(), format!("the sandbox does not let the agent {verb} `{path}` ({why}){allow}")))
     }
 }
 

@@ -209,6 +209,9 @@ impl Sandbox {
         );
         let hidden: Vec<PathBuf> = self.hidden(&state).into_iter().filter(|path| path.exists()).collect();
         let mut hides = shown(&hidden);
+        for line in hides.iter_mut().filter(|line| *line == "/dev") {
+            line.push_str("  (except the devices that every program may use, such as `/dev/null`)");
+        }
         if self.backend == Backend::Landlock && self.options.mode == Mode::Workspace {
             hides.push("names in hidden directories can be listed, contents cannot be read".to_owned());
             hides.push("files that appear in the home directory while a command runs cannot be read by it".to_owned());

@@ -5,16 +5,17 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::appearance::Appearance;
 use super::figures;
 use super::judged;
 use super::model::RunState;
 use super::style::{Glyphs, Ink, Palette};
 use super::table::{Align, Cell, fit, painted};
-use super::text::{cut, harmless, width};
+use super::text::{cut, harmless, width, wrap};
 use super::words;
 use crate::journal::place::{Place, PlaceState};
 use crate::journal::summary::{IterationSummary, Summary};
-use crate::journal::{Cost, Receipt};
+use crate::journal::{Cost, Outcome, Receipt};
 
 /// One run with what is shown of it.
 #[derive(Clone, Debug)]
@@ -97,23 +98,26 @@ pub(crate) fn status(run: &RunDetails) -> String {
     if !spent.is_empty() {
         let _ = writeln!(text, "  {}", spent.join(" · "));
     }
-    if let Some(reason) = last_reason(run) {
+    if let Some(reason) = last_reason(run).filter(|reason| !reason.is_empty()) {
         let _ = writeln!(text, "  last: {}", cut(&harmless(reason.lines().next().unwrap_or_default()), 72));
     }
-    let next = match state {
-        RunState::Paused => "`ralph continue`, `ralph stop`; watch: `ralph tui`",
-        RunState::Waiting { .. } => "`ralph retry` ends the wait, `ralph stop`; watch: `ralph tui`",
-        RunState::Running | RunState::Pausing => "`ralph hint \"…\"`, `ralph pause`, `ralph stop`; watch: `ralph tui`",
-        RunState::Ended(crate::journal::Outcome::Complete)
-            if run.place.as_ref().is_some_and(|place| place.state == PlaceState::Open) =>
-        {
-            "`ralph diff`, `ralph merge`, `ralph discard`"
-        }
-        RunState::Ended(crate::journal::Outcome::Complete) => "`ralph show`, `ralph diff`",
-        RunState::Unfinished | RunState::Ended(_) => "`ralph show`, `ralph diff`, `ralph resume`",
-    };
-    let _ = writeln!(text, "next: {next}");
+    let next: Vec<String> = next_steps(run).iter().map(|step| format!("`ralph {step}`")).collect();
+    let watch = if state.is_alive() { "; watch: `ralph tui`" } else { "" };
+    let _ = writeln!(text, "next: {}{watch}", next.join(", "));
     text
+}
+
+/// The commands that fit the state of a run.
+fn next_steps(run: &RunDetails) -> &'static [&'static str] {
+    let on_a_branch = run.place.as_ref().is_some_and(|place| place.state == PlaceState::Open);
+    match run.state {
+        RunState::Paused => &["continue", "stop"],
+        RunState::Waiting { .. } => &["retry", "stop"],
+        RunState::Running | RunState::Pausing => &["hint \"…\"", "pause", "stop"],
+        RunState::Ended(Outcome::Complete) if on_a_branch => &["diff", "merge", "discard"],
+        RunState::Ended(Outcome::Complete) => &["show", "diff"],
+        RunState::Unfinished | RunState::Ended(_) => &["show", "diff", "resume"],
+    }
 }
 
 /// What was decided last, and why.
@@ -122,10 +126,10 @@ pub(crate) fn last_reason(run: &RunDetails) -> Option<&str> {
     end.or_else(|| run.summary.decisions.last().map(|decision| decision.reason.as_str()))
 }
 
-/// The table of runs. Where there is little room, the prompt gives way first, then what the id says already.
+/// The table of runs. Where there is little room, what the id says already gives way first.
 pub(crate) fn table(runs: &[RunDetails], columns: usize, palette: Palette) -> String {
     const PROMPT: usize = 50;
-    const LEAST_PROMPT: usize = 10;
+    const LEAST_PROMPT: usize = 16;
     use Align::{Left, Right};
     let head = ["RUN", "STARTED", "AGENT", "ITER", "TIME", "COST", "OUTCOME"];
     let mut rows = vec![head.map(|name| Cell { text: name.to_owned(), ink: Ink::Strong }).to_vec()];
@@ -145,8 +149,10 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize, palette: Palette) -> St
         row.push(Cell { text: outcome, ink });
         row
     }));
-    // The id begins with the time at which the run was started.
-    fit(&mut rows, &["STARTED"], columns.saturating_sub(LEAST_PROMPT + 2));
+    // The id begins with the time at which the run was started, and people know a run by its prompt.
+    let priced = runs.iter().any(|run| run.summary.cost().is_some());
+    let first = if priced { &["STARTED", "AGENT"][..] } else { &["STARTED", "COST", "AGENT"] };
+    fit(&mut rows, first, columns.saturating_sub(LEAST_PROMPT + 2));
     fit(&mut rows, &["COST", "AGENT", "TIME"], columns);
     let align = |name: &str| if ["ITER", "TIME", "COST"].contains(&name) { Right } else { Left };
     let mut aligned: Vec<Align> = rows[0].iter().map(|cell| align(&cell.text)).collect();
@@ -162,7 +168,13 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize, palette: Palette) -> St
     painted(&aligned, &rows, palette).iter().fold(String::new(), |text, line| text + line + "\n")
 }
 
-pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> String {
+/// A line behind a margin, broken between words.
+fn laid(text: &str, margin: usize, columns: usize) -> String {
+    wrap(text, columns.saturating_sub(margin)).join(&format!("\n{}", " ".repeat(margin)))
+}
+
+pub(crate) fn full(run: &RunDetails, appearance: &Appearance) -> String {
+    let (palette, glyphs, columns) = (appearance.palette, &appearance.glyphs, appearance.columns.count());
     let RunDetails { summary, words, .. } = run;
     let (mut text, outcome) = (String::new(), words::state_in_full(run));
     let dot = glyphs.dot;
@@ -193,23 +205,36 @@ pub(crate) fn full(run: &RunDetails, palette: Palette, glyphs: &Glyphs) -> Strin
         facts.push(("because", harmless(end.reason.lines().next().unwrap_or_default())));
         facts.extend(end.question.iter().map(|question| ("asks", harmless(question))));
     }
+    let id = harmless(&summary.run);
+    let next = next_steps(run).iter().filter(|step| ["resume", "merge"].contains(step));
+    facts.extend(next.map(|step| ("next", format!("`ralph {step} {id}`"))));
     for (name, value) in facts {
-        let _ = writeln!(text, "{} {value}", palette.paint(Ink::Dim, &format!("{name:>8}")));
+        let _ = writeln!(text, "{} {}", palette.paint(Ink::Dim, &format!("{name:>8}")), laid(&value, 9, columns));
     }
     for tried in &summary.iterations {
         text.push('\n');
-        iteration(&mut text, tried, run, palette, glyphs);
+        iteration(&mut text, tried, run, appearance);
     }
     for (line, ink) in compared(summary, glyphs) {
-        let _ = writeln!(text, "\n{}", palette.paint(ink, &line));
+        let _ = writeln!(text, "\n{}", palette.paint(ink, &laid(&line, 0, columns)));
     }
-    for notice in &summary.notices {
-        let _ = writeln!(text, "\n{}", palette.paint(Ink::Warn, &harmless(notice.lines().next().unwrap_or_default())));
+    // The branch, the worktree and that it was resumed are told above.
+    let told =
+        |notice: &&String| !["branch: ", "worktree: ", "resumed after "].iter().any(|said| notice.starts_with(said));
+    let notices: Vec<&String> = summary.notices.iter().filter(told).collect();
+    if !notices.is_empty() {
+        text.push('\n');
+    }
+    for notice in notices {
+        let ink = if words::is_information(notice) { Ink::Dim } else { Ink::Warn };
+        let notice = laid(&harmless(notice.lines().next().unwrap_or_default()), 0, columns);
+        let _ = writeln!(text, "{}", palette.paint(ink, &notice));
     }
     text
 }
 
-fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, palette: Palette, glyphs: &Glyphs) {
+fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, appearance: &Appearance) {
+    let (palette, glyphs, columns) = (appearance.palette, &appearance.glyphs, appearance.columns.count());
     let title = palette.paint(Ink::Strong, &format!("iteration {}", tried.iteration));
     let Some(receipt) = &tried.receipt else {
         let (word, ink) = words::iteration_word(tried, run.state.is_alive());
@@ -229,22 +254,25 @@ fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, pale
         parts.push(format!("{}{failed}", figures::plural(u64::from(receipt.tools), "tool")));
     }
     parts.extend(figures::usage(&receipt.usage, receipt.cost).iter().map(|part| harmless(part)));
-    let _ = writeln!(text, "  {}", parts.join(&format!(" {} ", glyphs.dot)));
+    let _ = writeln!(text, "  {}", laid(&parts.join(&format!(" {} ", glyphs.dot)), 2, columns));
     for line in work(receipt) {
-        let _ = writeln!(text, "  {line}");
+        let _ = writeln!(text, "  {}", laid(&line, 2, columns));
     }
     for check in &tried.checks {
         let (mark, ink) = words::check_mark(check.passed, glyphs);
         let optional = if check.optional { " (not required)" } else { "" };
         let line = format!("{mark} {} {}{optional}", harmless(&check.name), harmless(&check.ended));
-        let _ = writeln!(text, "  {}", palette.paint(ink, line.trim_end()));
+        let _ = writeln!(text, "  {}", palette.paint(ink, &laid(line.trim_end(), 2, columns)));
     }
     for (line, ink) in tried.judgements.iter().flat_map(|judgement| judged::lines(judgement, &glyphs.between())) {
-        let _ = writeln!(text, "  {}", palette.paint(ink, &line));
+        let _ = writeln!(text, "  {}", palette.paint(ink, &laid(&line, 2, columns)));
     }
     for decision in run.summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
-        let line = format!("{}: {}", decision.verdict, decision.reason.lines().next().unwrap_or_default());
-        let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &harmless(&line)));
+        let reason = decision.reason.lines().next().unwrap_or_default();
+        // Why the run ended is told above.
+        if !reason.is_empty() && run.summary.end.as_ref().is_none_or(|end| end.reason != decision.reason) {
+            let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &laid(&harmless(reason), 2, columns)));
+        }
     }
 }
 

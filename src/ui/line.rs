@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 
 use super::View;
-use super::appearance::{Alert, Appearance, Channel, KeysGoTo, Motion};
+use super::appearance::{Alert, Appearance, Channel, KeysGoTo, Motion, Volume};
 use super::callouts::action;
 use super::diff::Diff;
 use super::model::{Excerpt, Model};
@@ -226,7 +226,7 @@ impl<W: Write> LineView<W> {
                 (format!("a line was not understood{reason}; further ones are only counted"), Ink::Warn)
             }
             Known::Retry { .. } if std::mem::replace(&mut self.retry_shown, true) => return Ok(()),
-            known @ (Known::Session { .. } | Known::Model { .. } | Known::Version { .. }) => {
+            known @ (Known::Session { .. } | Known::Model { .. } | Known::Version { .. } | Known::Warning { .. }) => {
                 let kind = std::mem::discriminant(&known);
                 let Some(worded) = words::meta(known).filter(|worded| self.is_news(kind, &worded.0)) else {
                     return Ok(());
@@ -295,6 +295,12 @@ impl<W: Write + Send> View for LineView<W> {
                 if self.model.iteration.own_display && !self.model.iteration.judging =>
             {
                 self.beside_own_display(event)
+            }
+            // A judge answers in JSON; its verdict and findings are shown in words.
+            Body::Agent { event: Event::Text { tag: Tag::Ai, .. }, .. }
+                if self.model.iteration.judging && self.output.appearance.detail.volume != Volume::Full =>
+            {
+                Ok(())
             }
             Body::Agent { event, .. } => self.event(event),
             Body::Loop(fact) => self.fact(fact, record.at),

@@ -10,7 +10,7 @@ use super::judged;
 use super::model::{IterationState, RunState};
 use super::style::{Glyphs, Ink};
 use super::text::harmless;
-use crate::event::{Known, Status, TodoStatus, denied};
+use crate::event::{FailureClass, Known, Status, TodoStatus, denied};
 use crate::journal::compared::Compared;
 use crate::journal::place::PlaceState;
 use crate::journal::summary::{IterationSummary, Said};
@@ -104,6 +104,11 @@ pub(crate) fn iteration_word(tried: &IterationSummary, alive: bool) -> (&'static
         (IterationState::Running, _) => ("running", Ink::Agent),
         (IterationState::Ok, _) => ("ok", Ink::Good),
         (IterationState::Complete, _) => ("complete", Ink::Good),
+        (IterationState::Failed, _)
+            if tried.ended.is_some_and(|ended| ended.class == Some(FailureClass::RateLimit)) =>
+        {
+            ("limited", Ink::Warn)
+        }
         (IterationState::Failed, _) => ("failed", Ink::Bad),
         (IterationState::Rejected, _) => ("rejected", Ink::Warn),
         (IterationState::Unclear, Some(IterationOutcome::Interrupted)) => ("interrupted", Ink::Warn),
@@ -159,9 +164,12 @@ pub(crate) fn lines_changed(added: usize, removed: usize, glyphs: &Glyphs) -> St
 }
 
 /// True for a notice that only says what the user asked for.
-fn is_information(message: &str) -> bool {
-    const SAID: [&str; 10] = [
+pub(crate) fn is_information(message: &str) -> bool {
+    const SAID: [&str; 13] = [
         "completion check: ",
+        "check after each iteration: ",
+        "check at the end: ",
+        "`hooks.",
         "notifications: ",
         "transcript command: ",
         "branch: ",
@@ -192,9 +200,11 @@ pub(crate) const fn next_step(outcome: Outcome, asked: bool) -> Option<&'static 
     }
 }
 
-/// True for the reason of a decision that rejects a claim, or that the checks made alone.
-pub(crate) fn is_rejection(reason: &str) -> bool {
-    reason.starts_with("completion rejected") || reason.starts_with("not done yet")
+/// True for a rejection that repeats what a check or a judge has just said: `completion rejected: `cargo test`: exit code 1`.
+fn is_told(reason: &str) -> bool {
+    let rest = reason.strip_prefix("completion rejected: `").or_else(|| reason.strip_prefix("not done yet: `"));
+    let by_check = rest.and_then(|rest| rest.split_once('`')).is_some_and(|(_, rest)| rest.starts_with(": "));
+    by_check || reason.starts_with("completion rejected by the judge")
 }
 
 /// True when a run had the prompt of the mode `plan`, which `ralph build` follows.
@@ -204,11 +214,12 @@ pub(crate) fn is_plan(prompt: &str) -> bool {
 }
 
 /// What a run changed: `2 files +14 -3 · 1 commit · 1 claim rejected`.
-pub(crate) fn changed(changed: &Changed, dot: &str) -> String {
+pub(crate) fn changed(changed: &Changed, glyphs: &Glyphs) -> String {
     let Changed { files, added, removed, commits, rejected } = *changed;
     let mut parts = Vec::new();
     if files > 0 {
-        parts.push(format!("{} +{added} -{removed}", figures::plural(u64::from(files), "file")));
+        let lines = lines_changed(added as usize, removed as usize, glyphs);
+        parts.push(format!("{} {lines}", figures::plural(u64::from(files), "file")));
     }
     if commits > 0 {
         parts.push(figures::plural(u64::from(commits), "commit"));
@@ -216,7 +227,7 @@ pub(crate) fn changed(changed: &Changed, dot: &str) -> String {
     if rejected > 0 {
         parts.push(format!("{} rejected", figures::plural(u64::from(rejected), "claim")));
     }
-    parts.join(dot)
+    parts.join(&glyphs.between())
 }
 
 /// The heading of an iteration, with its hat or agent behind it.
@@ -245,6 +256,11 @@ pub(crate) fn run_start(fact: &Fact, dot: &str) -> Vec<String> {
     ]
 }
 
+/// The class of a failure in words.
+pub(crate) fn class_name(class: FailureClass) -> String {
+    class.name().replace('_', " ")
+}
+
 /// How an iteration ended.
 pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
     let ended = harmless(&receipt.ended);
@@ -252,8 +268,10 @@ pub(crate) fn iteration(receipt: &Receipt) -> (String, Ink) {
         (IterationOutcome::Ok, _) => ("ok".to_owned(), Ink::Good),
         (IterationOutcome::Rejected, _) => ("rejected".to_owned(), Ink::Warn),
         (IterationOutcome::Interrupted, _) => (format!("interrupted: {ended}"), Ink::Warn),
-        (IterationOutcome::Failed, Some(class)) => (format!("failed ({}): {ended}", class.name()), Ink::Bad),
-        (IterationOutcome::Failed, None) => (format!("failed: {ended}"), Ink::Bad),
+        // The decision to wait, or the end of the run, says which limit it is.
+        (IterationOutcome::Failed, Some(FailureClass::RateLimit)) => ("rate-limited".to_owned(), Ink::Warn),
+        (IterationOutcome::Failed, Some(FailureClass::Agent) | None) => (format!("failed: {ended}"), Ink::Bad),
+        (IterationOutcome::Failed, Some(class)) => (format!("failed ({}): {ended}", class_name(class)), Ink::Bad),
     }
 }
 
@@ -362,10 +380,10 @@ pub(crate) fn meta(known: Known) -> Option<(String, Ink)> {
         Known::Session { id } => (format!("session {id}"), Ink::Dim),
         Known::Model { model } => (format!("model {model}"), Ink::Dim),
         Known::Version { version } => (format!("version {version}"), Ink::Dim),
-        Known::Error { class, message, .. } => (format!("{}: {message}", class.name()), Ink::Bad),
+        Known::Error { class, message, .. } => (format!("{}: {message}", class_name(class)), Ink::Bad),
         Known::Retry { class, attempt, message, .. } => {
             let attempt = attempt.map_or_else(String::new, |attempt| format!(" (try {attempt})"));
-            (format!("the agent retries after {}{attempt}{}", class.name(), after(message)), Ink::Warn)
+            (format!("the agent retries after {}{attempt}{}", class_name(class), after(message)), Ink::Warn)
         }
         Known::Permission { tool, input, message, .. } => {
             (format!("tool `{}` was not permitted{}", denied(&tool, input.as_deref()), after(message)), Ink::Warn)
@@ -392,8 +410,8 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             Signal::NearMiss { marker, reason, line } => {
                 ("SIGNAL", Ink::Warn, format!("`{marker}` does not count: {reason}\n  {line}"))
             }
-            // Only a claim: whether it counts is said by the checks and the report.
-            Signal::Complete { marker } => ("SIGNAL", Ink::None, format!("said `{marker}`")),
+            // The agent's own words show it; whether it counts is said by the checks and the report.
+            Signal::Complete { .. } => return None,
             Signal::Question { text } => ("ASKS", Ink::Warn, text.clone()),
             Signal::Blocked { reason } => ("SIGNAL", Ink::Warn, format!("blocked: {reason}")),
             Signal::Failed { marker, reason } => ("SIGNAL", Ink::Warn, format!("said `{marker}`: {reason}")),
@@ -403,12 +421,12 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
             let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);
             ("NEXT", Ink::Warn, format!("waiting {}, until {until}: {reason}", figures::duration(*wait)))
         }
-        Fact::Decision { reason, .. } if reason.is_empty() => return None,
+        Fact::Decision { reason, .. } if reason.is_empty() || is_told(reason) => return None,
         Fact::Decision { verdict, reason, .. } if verdict == "finish" => ("NEXT", Ink::Dim, format!("end: {reason}")),
-        Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, format!("next: {reason}")),
+        Fact::Decision { reason, .. } => ("NEXT", Ink::Dim, reason.clone()),
         Fact::Verification { asked, passed, checks, .. } => {
             let (verdict, ink) = verification(*asked, *passed, checks);
-            let lines = checks.iter().map(|result| check(result, ", ").0).chain([verdict]);
+            let lines = checks.iter().map(|result| check(result, ", ").0.replacen("verify ", "", 1)).chain([verdict]);
             ("VERIFY", ink, lines.collect::<Vec<_>>().join("\n"))
         }
         Fact::JudgeStart { agent, model, attempt, .. } => {
@@ -438,7 +456,6 @@ pub(crate) fn fact(fact: &Fact, at: Timestamp) -> Option<Phrase> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::FailureClass;
     use crate::signals::test_counts::TestCounts;
 
     #[test]

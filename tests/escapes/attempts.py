@@ -126,6 +126,34 @@ def process_memory():
     call(310, pid, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
 
 
+def belongs_here(other):
+    """The shell that starts the attempts, and what the attempts started; of what is dead, only a number is left."""
+    try:
+        with open(f"/proc/{other}/stat") as state:
+            if ") Z " in state.read():
+                return True
+        with open(f"/proc/{other}/environ", "rb") as environment, open(f"/proc/{other}/cmdline", "rb") as words:
+            is_attempt = b"ATTEMPT=1" in environment.read().split(b"\0")
+            return is_attempt or words.read().startswith(b"/bin/sh\0-c\0export ATTEMPT=1")
+    except OSError:
+        return False
+
+
+def signal_anyone():
+    """Ralph, its guardian, or any other process that was not started by the attempts."""
+    with open("/proc/1/comm") as first:
+        own = {1} if first.read().strip() == "bwrap" else set()
+    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            os.kill(other, 0)
+        except OSError:
+            continue
+        if other not in own and not belongs_here(other):
+            print(f"reached {other}")
+            return
+    raise OSError("nobody can be reached")
+
+
 def pidfd_signal():
     call(424, call(434, pid, 0), 0, 0, 0)
 
@@ -291,6 +319,9 @@ ATTEMPTS = {
     "ptrace-attach": lambda: ptrace(16),
     "ptrace-seize": lambda: ptrace(0x4206),
     "process-vm-read": process_memory,
+    "signal-ralph": lambda: os.kill(int(os.environ["RALPH_PID"]), 0),
+    "ptrace-ralph": lambda: (call(101, 0x4206, int(os.environ["RALPH_PID"]), 0, 0)),
+    "signal-anyone": signal_anyone,
     "set-priority": lambda: os.setpriority(os.PRIO_PROCESS, pid, 19),
     "set-limits": lambda: __import__("resource").prlimit(pid, 7, (64, 64)),
     # Kernel

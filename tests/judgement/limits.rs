@@ -180,8 +180,8 @@ fn a_wait_ends_by_the_wall_clock_when_the_machine_slept() {
     let test = test.env("LD_PRELOAD", library.to_str().unwrap()).env("SLEPT", slept.to_str().unwrap());
     let running = test.command("sh agent.sh").args(&["--transcript", "rtf1"]).start();
     running.until("it waits", |running| running.journal().contains("\"wait_ms\":36"));
-    // The wait begins shortly after its record.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // The record comes before the wait begins.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     std::fs::write(&slept, "5000").unwrap();
     let start = std::time::Instant::now();
     running.wait().complete();

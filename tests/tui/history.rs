@@ -106,7 +106,7 @@ impl History {
     pub fn end(&mut self, iteration: u32, receipt: Receipt) -> &mut Self {
         let receipt = Receipt { iteration, ..receipt };
         self.fact(Fact::IterationEnd { receipt: Box::new(receipt) });
-        let (verdict, reason) = ("again".into(), "the work goes on".into());
+        let (verdict, reason) = ("again".into(), String::new());
         self.fact(Fact::Decision { verdict, reason, wait_ms: None, outcome: None, memory: None })
     }
 

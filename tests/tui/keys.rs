@@ -24,7 +24,7 @@ fn every_pane_has_a_key() {
         ("3", "2 calls"),
         ("4", "1 file changed"),
         ("5", "3 events"),
-        ("6", "tokens an iteration"),
+        ("6", "tokens per iteration"),
         ("7", "1 passed; 1 failed"),
         ("8", "raw line of 3"),
         ("e", "complaint of 3"),
@@ -39,6 +39,35 @@ fn every_pane_has_a_key() {
         screen.keys(key);
         screen.shows(shown);
     }
+    screen.keys("q");
+    assert!(screen.ends().0.success());
+}
+
+#[test]
+fn any_run_of_this_machine_is_opened_from_the_list() {
+    let history = finished();
+    let mut screen = Screen::start(ralph(&history, &["tui"]), 100, 30);
+    screen.shows("report 3");
+    screen.keys("a");
+    screen.shows("1 in all");
+    screen.keys("\r");
+    screen.shows("report 3");
+    // Back to the list, and away.
+    screen.keys("q");
+    screen.shows("1 in all");
+    screen.keys("q");
+    assert!(screen.ends().0.success());
+    // A directory without runs.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = ralph(&history, &["tui"]);
+    command.current_dir(elsewhere.path());
+    let mut screen = Screen::start(command, 100, 30);
+    screen.shows("1 in all");
+    screen.keys("\r");
+    screen.shows("report 3");
+    // Back to the list, and away.
+    screen.keys("q");
+    screen.shows("1 in all");
     screen.keys("q");
     assert!(screen.ends().0.success());
 }
@@ -64,7 +93,7 @@ fn the_mouse_selects_scrolls_and_opens() {
     let text = screen.text();
     let (before, _) = text.lines().nth(2).unwrap().split_once("6 Usage").unwrap();
     screen.click(u16::try_from(before.chars().count()).unwrap() + 2, 3);
-    screen.shows("tokens an iteration");
+    screen.shows("tokens per iteration");
     screen.keys("m");
     screen.shows("the mouse selects text");
     screen.keys("q");

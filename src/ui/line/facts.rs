@@ -73,8 +73,6 @@ impl<W: Write> LineView<W> {
             }
             // How the run ends is said when it has.
             Fact::Decision { verdict, .. } if verdict == "finish" || self.is_quiet() => Ok(()),
-            // The checks have just said so.
-            Fact::Decision { reason, .. } if !self.last_checks.is_empty() && words::is_rejection(reason) => Ok(()),
             Fact::Signal { signal, .. } if !matches!(signal, Signal::NearMiss { .. }) => Ok(()),
             Fact::RunEnd {
                 outcome, reason, iterations, duration_ms, usage, cost, question, changed, compared, ..
@@ -97,7 +95,10 @@ impl<W: Write> LineView<W> {
                     vec![figures::plural(u64::from(*iterations), "iteration"), figures::duration(*duration_ms)];
                 parts.extend(figures::usage(usage, *cost).iter().map(|part| harmless(part)));
                 self.output.line(&parts.join(&dot), Ink::None)?;
-                let changes = changed.as_ref().map(|changed| words::changed(changed, &dot)).unwrap_or_default();
+                let changes = changed
+                    .as_ref()
+                    .map(|changed| words::changed(changed, &self.output.appearance.glyphs))
+                    .unwrap_or_default();
                 if !changes.is_empty() {
                     self.output.line(&changes, Ink::None)?;
                 }
@@ -141,12 +142,6 @@ impl<W: Write> LineView<W> {
     fn iteration_end(&mut self, receipt: &Receipt) -> io::Result<()> {
         let glyphs = self.output.appearance.glyphs;
         let is_limited = receipt.class == Some(FailureClass::RateLimit);
-        // The decision to wait, or the end of the run, says which limit it is.
-        let receipt = &if is_limited {
-            Receipt { ended: "waiting for a limit".into(), class: None, ..receipt.clone() }
-        } else {
-            receipt.clone()
-        };
         let (ended, ink) = words::iteration(receipt);
         let ended = words::signed(receipt.outcome, &ended, &glyphs);
         let ink = if receipt.outcome == IterationOutcome::Ok { Ink::Dim } else { ink };

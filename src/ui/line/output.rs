@@ -89,9 +89,12 @@ impl<W: Write> Output<W> {
 
     pub(crate) fn line(&mut self, text: &str, ink: Ink) -> io::Result<()> {
         self.last_tag = "";
-        self.line.clear();
-        paint(&mut self.line, self.appearance.palette, ink, text);
-        self.commit()
+        for row in rows(text, self.width, self.width) {
+            self.line.clear();
+            paint(&mut self.line, self.appearance.palette, ink, &text[row]);
+            self.commit()?;
+        }
+        Ok(())
     }
 
     /// A line across, with a title, and perhaps something at its end.

@@ -210,13 +210,13 @@ impl Blocks {
             Fact::Display { text, .. } => self.words(at, Tag::Ai, text, true, false),
             Fact::IterationEnd { receipt } => {
                 let (parts, ink) = words::report(receipt);
-                self.push(at, Kind::Report { outcome: receipt.outcome, text: parts.join(", "), ink });
+                self.push(at, Kind::Report { outcome: receipt.outcome, text: parts.join(" · "), ink });
                 for line in words::left_behind(receipt) {
                     self.remark(at, "SYS", Ink::Warn, line);
                 }
             }
-            Fact::RunEnd { reason, question, exit_code, .. } => {
-                let ink = if *exit_code == 0 { Ink::Good } else { Ink::Warn };
+            Fact::RunEnd { outcome, reason, question, exit_code, .. } => {
+                let ink = words::outcome(*outcome).1;
                 self.push(at, Kind::Rule("the run is over".to_owned(), ink));
                 self.remark(at, "END", ink, format!("{reason} (exit code {exit_code})"));
                 if let Some(question) = question {

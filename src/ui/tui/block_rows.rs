@@ -102,9 +102,9 @@ pub(crate) fn rows(block: &Block, fold: Fold, columns: usize, theme: &Theme, now
         }
         Kind::Report { outcome, text, ink } => {
             let (first, rest) = margins("REPORT", Ink::Dim, false, theme);
-            let (ended, used) = text.split_at(text.find(", ").unwrap_or(text.len()));
+            let (ended, used) = text.split_at(text.find(" · ").unwrap_or(text.len()));
             let mut line = Styled::new(words::signed(*outcome, &harmless(ended), &theme.glyphs), *ink);
-            line.push(&harmless(used), Ink::None);
+            line.push(&harmless(used).replace(" · ", &theme.glyphs.between()), Ink::None);
             styled(&first, &rest, &[line], columns)
         }
         Kind::Rule(title, ink) => {

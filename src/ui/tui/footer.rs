@@ -7,6 +7,7 @@ use super::keys::KEYS;
 use super::screen::REVERSED;
 use super::state::ViewState;
 use crate::journal::{Activity, Outcome};
+use crate::ui::history::clock;
 use crate::ui::model::RunState;
 use crate::ui::text::{cut, harmless, width};
 
@@ -52,10 +53,8 @@ fn words(state: &ViewState, columns: usize) -> String {
         let query = harmless(state.query.words());
         return format!("`{query}` {}  n next  N previous  Esc ends it", tally.words());
     }
-    if let (Activity::Waiting { reason, .. }, true) = (&state.index.run().activity, state.running) {
-        let keys = "r retry now  s stop  i hint";
-        let reason = cut(&format!("waiting: {}", harmless(reason)), columns.saturating_sub(width(keys) + 2));
-        return format!("{reason}  {keys}");
+    if let (Activity::Waiting { until, .. }, true) = (&state.index.run().activity, state.running) {
+        return format!("waiting until {}  r retry now  s stop  i hint  ? help  q leave", clock(*until));
     }
     if let Some(question) = question(state) {
         let keys = "a answer  q leave";

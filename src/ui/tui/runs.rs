@@ -189,7 +189,7 @@ pub(super) fn move_cursor(scroll: &mut Scroll, code: KeyCode, count: usize) {
 }
 
 /// The columns of the state.
-const STATE: usize = 22;
+const STATE: usize = 24;
 
 /// A cell with a blank behind it.
 pub(super) fn padded(text: &str, columns: usize) -> String {

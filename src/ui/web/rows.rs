@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use crate::event::{Event, Known, Status, Tag, TodoItem, TodoStatus};
 use crate::journal::{Body, CheckResult, Fact, Receipt, Record};
-use crate::signals::Signal;
 use crate::ui::model::Call;
-use crate::ui::style::Ink;
+use crate::ui::style::{Glyphs, Ink};
 use crate::ui::text::{cut, safe};
 use crate::ui::{figures, words};
 
@@ -155,15 +154,13 @@ fn of_fact(fact: &Fact, record: &Record, limits: Limits) -> Option<Value> {
             let (word, ink) = words::outcome(*outcome);
             let mut row = say("END", ink, &format!("{word}: {reason}"));
             if let Some(changed) = changed {
-                row["more"] = words::changed(changed, " · ").into();
+                row["more"] = words::changed(changed, &Glyphs::UNICODE).into();
             }
             row
         }
         other => {
             let words::Phrase { tag, ink, text } = words::fact(other, record.at)?;
-            // A claim is no success yet: the checks and the receipt say what came of it.
-            let is_claim = matches!(other, Fact::Signal { signal: Signal::Complete { .. }, .. });
-            say(tag, if is_claim { Ink::Dim } else { ink }, &text)
+            say(tag, ink, &text)
         }
     })
 }
@@ -188,14 +185,6 @@ mod tests {
     #[test]
     fn a_text_has_no_character_that_a_page_would_obey() {
         assert_eq!(plain("a\r\nb\u{202e}c\u{1b}[0m"), "a\nb\u{fffd}c\u{241b}[0m");
-    }
-
-    #[test]
-    fn a_claim_is_not_green_before_it_was_checked() {
-        let signal = Signal::Complete { marker: "<promise>COMPLETE</promise>".into() };
-        let body = Body::Loop(Fact::Signal { iteration: 1, signal });
-        let record = Record { seq: 1, at: jiff::Timestamp::UNIX_EPOCH, body };
-        assert_eq!(row(&record, 0, Limits::PAGE).unwrap()["ink"], "dim");
     }
 
     #[test]

@@ -22,13 +22,14 @@ fn millisecond(at: Option<Timestamp>) -> Option<i64> {
 pub(super) fn short(run: &RunDetails, workspace: &Path, newest: &Newest) -> Value {
     let RunDetails { summary, state, words: goal, .. } = run;
     let (word, ink) = words::state_in_full(run);
+    // A running state keeps its colour; the page shows a rejected claim beside it.
+    let ink = if state.is_alive() { words::state(*state).1 } else { ink };
     let until = match state {
         RunState::Waiting { until } => Some(until.as_millisecond()),
         _ => None,
     };
     let word = match state {
         RunState::Pausing => "pausing after this iteration".to_owned(),
-        // The page shows a rejected claim beside the state.
         _ => word.strip_suffix(", rejected").map_or(word.clone(), str::to_owned),
     };
     let line = if state.is_alive() { newest.short() } else { String::new() };

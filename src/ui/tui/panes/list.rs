@@ -8,6 +8,7 @@ use super::super::index::Index;
 use super::super::rows::Row;
 use super::super::scroll::Pages;
 use super::super::theme::Theme;
+use crate::event::FailureClass;
 use crate::journal::IterationOutcome;
 use crate::journal::summary::IterationSummary;
 use crate::ui::figures;
@@ -22,7 +23,7 @@ const WORD: usize = 11;
 /// From this width on, the cost is shown.
 const WITH_COST: usize = 36;
 /// From this width on, the hat is shown.
-const WITH_HAT: usize = 44;
+const WITH_HAT: usize = 56;
 
 /// Less of what came of an iteration is not worth showing.
 const LEAST_RESULT: usize = 6;
@@ -56,7 +57,7 @@ impl Pages for List<'_> {
         }
         let Some(entry) = self.index.iteration(number) else { return Row::default() };
         let alive = self.running && number + 1 == self.index.entry_count();
-        let (mark, ink) = IterationState::of(entry, alive).sign(&self.theme.glyphs);
+        let (mark, _) = IterationState::of(entry, alive).sign(&self.theme.glyphs);
         let time = match (&entry.ended, entry.started) {
             (Some(ended), _) => figures::duration(ended.duration_ms),
             (None, Some(started)) if alive => {
@@ -67,7 +68,7 @@ impl Pages for List<'_> {
         };
         let (word, word_ink) = words::iteration_word(entry, alive);
         let at = entry.started.map(clock).unwrap_or_default();
-        let mut row = Row::new(ink, &format!("{mark:<2}"))
+        let mut row = Row::new(word_ink, &format!("{mark:<2}"))
             .and(Ink::Strong, &format!("{:>digits$} ", entry.iteration))
             .and(Ink::Dim, &format!("{:<5} ", at.get(..5).unwrap_or_default()))
             .and(word_ink, &format!("{:<WORD$} ", cut(word, WORD)))
@@ -89,8 +90,11 @@ impl Pages for List<'_> {
             if room < LEAST_RESULT {
                 break;
             }
-            let text = cut(&text, room);
+            let mut text = cut(&text, room);
             room -= width(&text);
+            if self.theme.glyphs.more.is_ascii() {
+                text = text.replace('…', ".");
+            }
             row = row.and(ink, &text);
         }
         row
@@ -103,8 +107,10 @@ impl List<'_> {
         let mut row = Row::default();
         let Some(ended) = entry.ended else { return row };
         let glyphs = &self.theme.glyphs;
-        if let Some(class) = ended.class.filter(|_| ended.outcome != IterationOutcome::Interrupted) {
-            row = row.and(Ink::Bad, &format!("{} ", class.name()));
+        // The word of the iteration says that it was limited.
+        let is_told = |class: &FailureClass| *class == FailureClass::RateLimit || *class == FailureClass::Agent;
+        if let Some(class) = ended.class.filter(|class| ended.outcome == IterationOutcome::Failed && !is_told(class)) {
+            row = row.and(Ink::Bad, &format!("{} ", words::class_name(class)));
         }
         if let Some(passed) = ended.verified {
             let (mark, ink) = words::check_mark(passed, glyphs);

@@ -43,9 +43,9 @@ pub(crate) fn rows(index: &Index, theme: &Theme, columns: usize, height: usize) 
         chart(&mut rows, &drawn, Size { columns, tall }, &theme.glyphs);
     };
     if tokens.is_some() {
-        draw("tokens an iteration", Ink::Agent, &|ended| ended.tokens, &|most| figures::about(whole(most)));
+        draw("tokens per iteration", Ink::Agent, &|ended| ended.tokens, &|most| figures::about(whole(most)));
     }
-    draw("time an iteration", Ink::Tool, &|ended| Some(ended.duration_ms), &|most| figures::duration(whole(most)));
+    draw("time per iteration", Ink::Tool, &|ended| Some(ended.duration_ms), &|most| figures::duration(whole(most)));
     if cost.is_some() {
         let mut sum = 0.0;
         let values: Vec<f64> = ended
@@ -101,7 +101,7 @@ fn chart(rows: &mut Vec<Row>, chart: &Chart, Size { columns, tall }: Size, glyph
     rows.push(Row::default());
     let per = if each > 1 { format!(", a column is {each} iterations") } else { String::new() };
     let of = limit.map_or_else(String::new, |limit| format!(", limit {}", words(limit)));
-    rows.push(Row::new(Ink::Strong, title).and(Ink::Dim, &format!("  at most {}{of}{per}", words(most))));
+    rows.push(Row::new(Ink::Strong, title).and(Ink::Dim, &format!("  up to {}{of}{per}", words(most))));
     let width = if bars.len() * 2 <= columns { 2 } else { 1 };
     #[expect(
         clippy::cast_possible_truncation,
