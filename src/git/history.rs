@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command::GitError;
 use super::moment::Moment;
+use super::objects::hex;
 use super::repository::Repository;
 use super::tracked::Tracked;
 use super::{files, store};
@@ -85,8 +86,13 @@ impl History {
             return Ok(Some(blob.clone()));
         }
         let Some(bytes) = files::read(&path, MOST_INDEX) else { return Ok(None) };
-        let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
-        let blob = String::from_utf8_lossy(&printed.bytes).trim().to_owned();
+        let blob = match tracked.objects().write("blob", &bytes) {
+            Ok(Some(id)) => hex(&id),
+            _ => {
+                let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
+                String::from_utf8_lossy(&printed.bytes).trim().to_owned()
+            }
+        };
         self.index = print.map(|print| (print, blob.clone()));
         Ok(Some(blob))
     }

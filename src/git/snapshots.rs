@@ -247,7 +247,7 @@ impl Snapshots {
                 files.extend(committed.iter().map(|path| self.shown(&top, path)));
             }
             if look.before.tree != tracked.now.tree && patch.is_some() {
-                match tracked.store.patch(&look.before.tree, &tracked.now.tree, &self.below(tracked)).await {
+                match tracked.patch(&look, &self.below(tracked)).await {
                     Ok(text) => patch = patch.map(|patch| patch + &text),
                     Err(error) => {
                         self.limits.notices.push(format!("no diff of this iteration: {error}"));

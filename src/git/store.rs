@@ -1,7 +1,7 @@
 //! A git directory of ralph's own beside a repository: it reads the repository's objects and writes only to itself. It is private,
 //! knows no filters, hooks or remotes, and is removed when it is dropped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::command::{self, GitError, PATIENCE, Place, Printed, is_object_id};
+use super::objects::Id;
 use super::repository::{Head, Repository};
 use super::{files, index};
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// The directory of a run that holds its stores.
 const DIRECTORY: &str = "snapshots";
-const MOST_INDEX: u64 = 1024 * 1024 * 1024;
+pub(super) const MOST_INDEX: u64 = 1024 * 1024 * 1024;
 
 /// A git directory that is ralph's own.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Indexed {
     pub(super) left_out: Vec<Vec<u8>>,
     /// Files that are skipped elsewhere are committed here, or may be.
     pub(super) has_skipped: bool,
+    /// Trees that the repository has stored.
+    pub(super) trees: HashSet<Id>,
 }
 
 /// Where the stores of a run are.
@@ -112,8 +115,8 @@ impl Store {
         if let Some((copied, time)) = copied
             && write_at(&ours, &copied.bytes, time).is_ok()
         {
-            let index::Copied { submodules, left_out, has_skipped, .. } = copied;
-            return Indexed { submodules, left_out, has_skipped };
+            let index::Copied { submodules, left_out, has_skipped, trees, .. } = copied;
+            return Indexed { submodules, left_out, has_skipped, trees };
         }
         // An index that cannot be copied: git makes one of the last commit and reads all files once.
         if let Some(commit) = &head.commit {
@@ -177,7 +180,7 @@ impl Drop for Store {
 }
 
 /// The file keeps the time of the one it was copied from: git reads a file that changed in the same moment.
-fn write_at(path: &Path, bytes: &[u8], time: SystemTime) -> io::Result<()> {
+pub(super) fn write_at(path: &Path, bytes: &[u8], time: SystemTime) -> io::Result<()> {
     std::fs::write(path, bytes)?;
     std::fs::File::options().write(true).open(path)?.set_modified(time)
 }

@@ -4,6 +4,8 @@
 //! empty, alone or after a finished sentence. Everything else is at most a near miss. This file must never
 //! look at thinking, tool output, stderr or an echo of the prompt.
 
+use std::sync::OnceLock;
+
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
 
@@ -57,7 +59,7 @@ pub struct Rule {
     told: String,
     place: Match,
     /// Says in one search that a line has no marker at all, which is true of nearly every line.
-    any: Option<AhoCorasick>,
+    any: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Rule {
@@ -68,18 +70,14 @@ impl Rule {
             None => COMPLETION.map(str::to_owned).to_vec(),
         };
         let told = if let [only] = completion.as_slice() { only.clone() } else { COMPLETION[1].to_owned() };
-        Self { completion, told, place, any: None }.with_search()
-    }
-
-    fn with_search(mut self) -> Self {
-        // Without it, each marker is searched for on its own.
-        self.any = AhoCorasick::new(self.markers()).ok();
-        self
+        Self { completion, told, place, any: OnceLock::new() }
     }
 
     /// The first marker that a line has.
     fn marker_in(&self, line: &str) -> Option<&str> {
-        if self.any.as_ref().is_some_and(|any| !any.is_match(line)) {
+        // Without it, each marker is searched for on its own.
+        let any = self.any.get_or_init(|| AhoCorasick::new(self.markers()).ok());
+        if any.as_ref().is_some_and(|any| !any.is_match(line)) {
             return None;
         }
         self.markers().find(|marker| line.contains(marker))
@@ -89,7 +87,8 @@ impl Rule {
     #[must_use]
     pub(crate) fn or(mut self, markers: &[impl AsRef<str>]) -> Self {
         self.completion.extend(markers.iter().map(|marker| marker.as_ref().to_owned()));
-        self.with_search()
+        self.any = OnceLock::new();
+        self
     }
 
     /// True for an event that claims completion: its topic is a completion marker.
