@@ -4,7 +4,7 @@
 //! empty, alone or after a finished sentence. Everything else is at most a near miss. This file must never
 //! look at thinking, tool output, stderr or an echo of the prompt.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
@@ -59,7 +59,7 @@ pub struct Rule {
     told: String,
     place: Match,
     /// Says in one search that a line has no marker at all, which is true of nearly every line.
-    any: OnceLock<Option<AhoCorasick>>,
+    any: Arc<OnceLock<Option<AhoCorasick>>>,
 }
 
 impl Rule {
@@ -70,24 +70,26 @@ impl Rule {
             None => COMPLETION.map(str::to_owned).to_vec(),
         };
         let told = if let [only] = completion.as_slice() { only.clone() } else { COMPLETION[1].to_owned() };
-        Self { completion, told, place, any: OnceLock::new() }
+        Self { completion, told, place, any: Arc::default() }
+    }
+
+    /// True when there may be a marker in a text.
+    fn is_in(&self, text: &str) -> bool {
+        // Without it, each marker is searched for on its own.
+        let any = self.any.get_or_init(|| AhoCorasick::new(self.markers()).ok());
+        any.as_ref().is_none_or(|any| any.is_match(text))
     }
 
     /// The first marker that a line has.
     fn marker_in(&self, line: &str) -> Option<&str> {
-        // Without it, each marker is searched for on its own.
-        let any = self.any.get_or_init(|| AhoCorasick::new(self.markers()).ok());
-        if any.as_ref().is_some_and(|any| !any.is_match(line)) {
-            return None;
-        }
-        self.markers().find(|marker| line.contains(marker))
+        if self.is_in(line) { self.markers().find(|marker| line.contains(marker)) } else { None }
     }
 
     /// The same rule, for a kind of run that these markers complete too.
     #[must_use]
     pub(crate) fn or(mut self, markers: &[impl AsRef<str>]) -> Self {
         self.completion.extend(markers.iter().map(|marker| marker.as_ref().to_owned()));
-        self.any = OnceLock::new();
+        self.any = Arc::default();
         self
     }
 
@@ -341,10 +343,14 @@ impl Message {
         }
         self.tail.push_str(ending(text, KEPT_MESSAGE));
         let mut rest = text;
-        while let Some(end) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
+        if let Some(end) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
             self.partial.push_str(&rest[..end]);
             rest = &rest[end + 1..];
             self.end_line(rule, topics);
+        }
+        if let Some(end) = memchr::memrchr2(b'\n', b'\r', rest.as_bytes()) {
+            self.whole_lines(&rest[..end], rule, topics);
+            rest = &rest[end + 1..];
         }
         self.partial.push_str(rest);
         if self.partial.len() > LONGEST_LINE {
@@ -354,6 +360,33 @@ impl Message {
             self.partial.truncate(head);
             self.partial.push_str(&tail);
         }
+    }
+
+    /// Takes lines that came together. One search tells that none of them has a marker or an event, as nearly always.
+    fn whole_lines(&mut self, text: &str, rule: &Rule, topics: &mut Topics) {
+        let plain = rule.place != Match::AnyLine && !topics.is_open() && !topics.begins_in(text) && !rule.is_in(text);
+        let mut last: Option<(&str, Option<Place>)> = None;
+        let mut from = 0;
+        for end in memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).chain([text.len()]) {
+            let line = &text[from..end];
+            from = end + 1;
+            if !plain {
+                self.partial.push_str(line);
+                self.end_line(rule, topics);
+            } else if line.chars().all(is_invisible) {
+                self.blocks.blank();
+            } else {
+                last = Some((line, self.blocks.line(line)));
+            }
+        }
+        let Some((line, place)) = last else { return };
+        // The line before the first of these may have one.
+        if let Some(marker) = rule.marker_in(&self.last.text) {
+            self.seen = Some((marker.to_owned(), std::mem::take(&mut self.last.text)));
+        }
+        self.last.text.clear();
+        self.last.text.push_str(line);
+        self.last.place = place;
     }
 
     fn end_line(&mut self, rule: &Rule, topics: &mut Topics) {
