@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::command::GitError;
+use super::files;
 use super::moment::Moment;
 use super::objects::hex;
-use super::repository::Repository;
 use super::tracked::Tracked;
-use super::{files, store};
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// The directory of a run that holds them.
@@ -41,10 +40,9 @@ impl History {
     }
 
     /// Where its objects are; `None` when they cannot be kept.
-    pub(super) fn objects(&self, repository: &Repository) -> Option<PathBuf> {
+    pub(super) fn objects(&self) -> Option<PathBuf> {
         let objects = self.directory.join("objects");
-        RealDisk.directory(&objects.join("info")).ok()?;
-        std::fs::write(objects.join("info/alternates"), store::quoted(&repository.objects())).ok()?;
+        RealDisk.directory(&objects).ok()?;
         Some(objects)
     }
 

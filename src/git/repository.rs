@@ -247,6 +247,13 @@ impl Repository {
         text
     }
 
+    /// True when a git directory without configuration stores files as this one does.
+    pub(super) fn has_usual_format(&self) -> bool {
+        let eol = "core.eol";
+        let has_ends = self.config.contains_key(eol) || user_settings().contains_key(eol);
+        self.stores_plainly() && self.id_length() == 20 && !has_ends
+    }
+
     /// True when git stores regular files here byte for byte, unless attributes say otherwise.
     pub(super) fn stores_plainly(&self) -> bool {
         let of_user = user_settings();

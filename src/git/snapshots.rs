@@ -388,7 +388,7 @@ impl Snapshots {
             let own = self.own.iter().map(|path| from.join(path)).collect();
             // Only the repository of the working directory can be put back.
             let is_root = self.workspace.starts_with(&top);
-            let objects = self.history.as_ref().filter(|_| is_root).and_then(|history| history.objects(&repository));
+            let objects = self.history.as_ref().filter(|_| is_root).and_then(History::objects);
             match Tracked::open(repository, directory, objects, &skipped, own, &mut self.limits).await {
                 Ok((tracked, nested)) => {
                     // The repository of the working directory comes first.

@@ -2,9 +2,10 @@
 //! knows no filters, hooks or remotes, and is removed when it is dropped.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -16,6 +17,8 @@ use crate::journal::disk::{Disk as _, RealDisk};
 
 /// The directory of a run that holds its stores.
 const DIRECTORY: &str = "snapshots";
+/// The rules of a small store about untracked files.
+const EXCLUDE: &str = "exclude";
 pub(super) const MOST_INDEX: u64 = 1024 * 1024 * 1024;
 
 /// A git directory that is ralph's own.
@@ -23,8 +26,19 @@ pub(super) const MOST_INDEX: u64 = 1024 * 1024 * 1024;
 pub(crate) struct Store {
     directory: PathBuf,
     top: PathBuf,
-    /// Where objects are written instead of the store's own directory.
-    objects: Option<PathBuf>,
+    /// Of a store that is made for each run: with as few files as git needs.
+    small: Option<Small>,
+}
+
+/// What a small store has elsewhere.
+#[derive(Debug)]
+struct Small {
+    /// Where objects are written.
+    objects: PathBuf,
+    /// Where the repository has its own.
+    theirs: OsString,
+    /// The setting that names the rules about untracked files; none where it cannot be written as text.
+    excludes: Option<String>,
 }
 
 /// What the repository's index said when the store was made.
@@ -55,15 +69,40 @@ impl Store {
         Self::create(std::env::temp_dir().join(format!("ralph-git-{chance:016x}")), repository)
     }
 
-    /// The same, but objects are written to another place, which lasts longer than the store.
-    pub(super) fn writing_to(mut self, objects: PathBuf) -> Self {
-        self.objects = Some(objects);
-        self
+    /// A store for snapshots. Objects are written to a directory that lasts longer than the store, if one is given. Creating files
+    /// is most of what a start costs, so there are few.
+    pub(super) fn small(directory: PathBuf, repository: &Repository, objects: Option<PathBuf>) -> io::Result<Self> {
+        RealDisk.new_directory(&directory)?;
+        let own = directory.join("objects");
+        let excludes = directory.join(EXCLUDE).to_str().map(|path| format!("core.excludesFile={path}"));
+        if excludes.is_none() {
+            RealDisk.directory(&directory.join("info"))?;
+        }
+        let mut theirs = quoted(&repository.objects());
+        theirs.pop();
+        let small = Small {
+            objects: objects.clone().unwrap_or_else(|| own.clone()),
+            theirs: OsString::from_vec(theirs),
+            excludes,
+        };
+        let store = Self { directory, top: repository.top.clone(), small: Some(small) };
+        let directory = &store.directory;
+        RealDisk.directory(&directory.join("refs"))?;
+        if objects.is_none() {
+            RealDisk.directory(&own)?;
+        }
+        if !repository.has_usual_format() {
+            std::fs::write(directory.join("config"), repository.format_settings())?;
+        }
+        if let Some(shallow) = files::read(&repository.common.join("shallow"), 1024 * 1024) {
+            std::fs::write(directory.join("shallow"), shallow)?;
+        }
+        Ok(store)
     }
 
     /// Where its objects are.
     pub(super) fn objects(&self) -> PathBuf {
-        self.objects.clone().unwrap_or_else(|| self.directory.join("objects"))
+        self.small.as_ref().map_or_else(|| self.directory.join("objects"), |small| small.objects.clone())
     }
 
     /// Where its own files are.
@@ -72,9 +111,9 @@ impl Store {
     }
 
     /// Makes a store; there must be nothing at its place.
-    pub(super) fn create(directory: PathBuf, repository: &Repository) -> io::Result<Self> {
+    fn create(directory: PathBuf, repository: &Repository) -> io::Result<Self> {
         RealDisk.new_directory(&directory)?;
-        let store = Self { directory, top: repository.top.clone(), objects: None };
+        let store = Self { directory, top: repository.top.clone(), small: None };
         let directory = &store.directory;
         for below in ["refs", "info", "objects/info"] {
             RealDisk.directory(&directory.join(below))?;
@@ -97,7 +136,9 @@ impl Store {
 
     /// Says which untracked files are not looked at.
     pub(super) fn exclude(&self, rules: &[u8]) -> io::Result<()> {
-        std::fs::write(self.directory.join("info/exclude"), rules)
+        let is_named = self.small.as_ref().is_some_and(|small| small.excludes.is_some());
+        let name = if is_named { EXCLUDE } else { "info/exclude" };
+        std::fs::write(self.directory.join(name), rules)
     }
 
     /// Starts from the repository's own index, without what hides changes in it.
@@ -132,13 +173,17 @@ impl Store {
 
     /// Runs git on this store.
     pub(super) async fn git(&self, args: &[&str], stdin: Vec<u8>) -> Result<Printed, GitError> {
-        let result = match &self.objects {
+        let result = match &self.small {
             None => command::run(&self.directory, &self.top, args, stdin).await,
-            Some(objects) => {
-                let variables = [("GIT_OBJECT_DIRECTORY", objects.as_os_str().to_owned())];
+            Some(Small { objects, theirs, excludes }) => {
+                let variables = [
+                    ("GIT_OBJECT_DIRECTORY", objects.as_os_str().to_owned()),
+                    ("GIT_ALTERNATE_OBJECT_DIRECTORIES", theirs.clone()),
+                ];
                 let (git_directory, work_tree) = (self.directory.as_path(), self.top.as_path());
+                let settings: Vec<&str> = excludes.iter().map(String::as_str).collect();
                 let place =
-                    Place { git_directory, work_tree, variables: &variables, settings: &[], patience: PATIENCE };
+                    Place { git_directory, work_tree, variables: &variables, settings: &settings, patience: PATIENCE };
                 command::run_at(place, args, stdin).await
             }
         };
