@@ -363,7 +363,7 @@ fn mode_prompt(
         ("marker", rule.told().to_owned()),
         ("workspace", workspace.display().to_string()),
         ("agent", agent.id().to_owned()),
-        ("date", jiff::Zoned::now().strftime("%Y-%m-%d").to_string()),
+        ("date", crate::local_time::now().strftime("%Y-%m-%d").to_string()),
     ];
     Ok(Source::Mode { mode, goal, values })
 }

@@ -7,6 +7,7 @@ mod capture;
 mod clocks;
 mod descent;
 mod exit;
+mod exit_thread;
 mod faults;
 mod group;
 mod guardian;

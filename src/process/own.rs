@@ -34,7 +34,7 @@ pub fn forbid_inspection() {
 #[expect(unsafe_code, reason = "the settings of the allocator are not in rustix")]
 pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    for (setting, bytes) in [(libc::M_TRIM_THRESHOLD, 2 << 20), (libc::M_MMAP_THRESHOLD, 1 << 20)] {
+    for (setting, bytes) in [(libc::M_TRIM_THRESHOLD, 1 << 20), (libc::M_MMAP_THRESHOLD, 512 << 10)] {
         // SAFETY: sets a number of the allocator; nothing else runs yet.
         unsafe { libc::mallopt(setting, bytes) };
     }
