@@ -9,9 +9,8 @@ use std::sync::{Arc, OnceLock};
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
 
-use super::markdown::{
-    Blocks, Place, heading_mark_free, is_emphasis, is_invisible, list_mark_free, trim_end, trim_start,
-};
+use super::markdown::{Blocks, Place, is_invisible, trim_end, trim_start};
+use super::marker::{closes, resembles};
 use super::topics::Topics;
 use super::{Signal, appeal};
 use crate::event::{Event, Messages, Tag};
@@ -29,11 +28,6 @@ pub(crate) const OF_SOME_RUNS: [&str; 3] =
 
 /// How much of a message is kept, for the reason or the question in it.
 const KEPT_MESSAGE: usize = 16 * 1024;
-
-/// What a sentence ends with, so that a marker may follow it on the same line.
-const SENTENCE_ENDS: [char; 3] = ['。', '！', '✅'];
-/// The same, but these also are inside names and code: a marker that is a word must keep a distance.
-const NARROW_ENDS: [char; 2] = ['.', '!'];
 
 /// A line longer than this is kept by its two ends; the rule needs no more.
 const LONGEST_LINE: usize = 128 * 1024;
@@ -121,7 +115,7 @@ impl Rule {
     }
 
     /// The markers that mean the same as this one.
-    fn alike<'a>(&'a self, marker: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+    pub(super) fn alike<'a>(&'a self, marker: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
         if self.completion.iter().any(|known| known == marker) {
             Box::new(self.completion.iter().map(String::as_str))
         } else {
@@ -426,84 +420,6 @@ impl Message {
             None => self.seen,
         }
     }
-}
-
-/// True when the line ends with the marker, alone or after a finished sentence.
-fn closes(line: &str, marker: &str, rule: &Rule) -> bool {
-    let unescaped = line.replace("\\_", "_");
-    [line, &unescaped].iter().any(|line| {
-        let Some(mut before) = before_marker(line, marker) else { return false };
-        while let Some(earlier) = rule.alike(marker).find_map(|marker| before_marker(before, marker)) {
-            before = earlier;
-        }
-        // What is right before the marker may only decorate it.
-        let words = before.trim_end_matches(is_emphasis);
-        let sentence = trim_end(words).trim_end_matches(is_emphasis);
-        // `- ` and `+ ` are marks of a list; without the blank they are those of a diff.
-        if words.ends_with(['+', '-']) {
-            return false;
-        }
-        let narrow = trim_end(words).len() < words.len() || marker.starts_with('<');
-        is_only_marks(before)
-            || !trim_start(before).starts_with('<')
-                && (sentence.ends_with(SENTENCE_ENDS) || sentence.ends_with(NARROW_ENDS) && narrow)
-                && sentence.len() > 1
-    })
-}
-
-/// What is before a marker that closes the line; decoration and one full stop may follow it. Decoration has two
-/// sides: a mark on one side only is a character too many.
-fn before_marker<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
-    let mut rest = trim_end(line);
-    let mut stop_allowed = true;
-    let mut closing = String::new();
-    loop {
-        if let Some(before) = rest.strip_suffix(marker) {
-            let opening = &before[before.trim_end_matches(is_emphasis).len()..];
-            let paired =
-                closing.chars().all(|mark| before.contains(mark)) && opening.chars().all(|mark| closing.contains(mark));
-            return paired.then_some(before);
-        }
-        let last = rest.chars().next_back()?;
-        match last {
-            _ if is_emphasis(last) => closing.push(last),
-            '.' | '!' if stop_allowed => stop_allowed = false,
-            _ => return None,
-        }
-        rest = trim_end(&rest[..rest.len() - last.len_utf8()]);
-    }
-}
-
-/// True when nothing but heading marks, list marks and emphasis is left.
-fn is_only_marks(text: &str) -> bool {
-    let bare = |text: &str| text.trim_matches(|character| is_emphasis(character) || is_invisible(character)).to_owned();
-    let mut text = bare(text);
-    while !text.is_empty() {
-        // The blank after a mark may have been trimmed away with what followed it.
-        let rest = bare(heading_mark_free(list_mark_free(&format!("{text} "))));
-        if rest.len() >= text.len() {
-            return false;
-        }
-        text = rest;
-    }
-    true
-}
-
-/// True when the line has the marker in it, or something that looks like it.
-fn resembles(line: &str, marker: &str) -> bool {
-    let is_word = |text: &str, at: usize| {
-        let joins = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
-        !joins(text[..at].chars().next_back()) && !joins(text[at + marker.len()..].chars().next())
-    };
-    let line = line.replace("\\_", "_");
-    // A marker that is an ordinary word is only meant where it is exactly.
-    if marker.chars().all(|character| character.is_alphanumeric() || character.is_whitespace()) {
-        return line.match_indices(marker).any(|(at, _)| is_word(&line, at));
-    }
-    let fold = |text: &str| -> String {
-        text.chars().filter(|c| !is_invisible(*c) && !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
-    };
-    fold(&line).contains(&fold(marker))
 }
 
 fn shortened(line: &str) -> String {
