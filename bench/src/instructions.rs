@@ -88,7 +88,7 @@ pub fn run(ralph: &Path, place: &Path, purpose: Purpose) -> io::Result<Vec<Strin
         let words = ["run", "do it", "--max-stalled", "0", "--transcript", transcript, "--agent-cmd", agent, "-n"];
         count(ralph, &[&words[..], &[&iterations]].concat(), place, AT_LIMIT)
     };
-    let nothing = run("true", "plain", 1, place)?;
+    let nothing = run("echo word", "plain", 1, place)?;
     compare("run-start", nothing as f64 / bytes, TOLERANCE_OF_RUNS);
     for (name, transcript, write) in workloads::counted_outputs() {
         let file = place.join("output");

@@ -14,7 +14,7 @@ pub(crate) const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
 const LONGEST_PART: usize = 256 * 1024;
 
 /// How many of them are handed on at once.
-const PARTS_AT_ONCE: usize = 1;
+const PARTS_AT_ONCE: usize = 2;
 
 /// Where a handed-on piece is in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
