@@ -105,7 +105,9 @@ fn compare(
 }
 
 /// Mode and id by name.
-fn entries(mut tree: &[u8], id_length: usize) -> Option<BTreeMap<&[u8], (&[u8], &[u8])>> {
+type Entries<'a> = BTreeMap<&'a [u8], (&'a [u8], &'a [u8])>;
+
+fn entries(mut tree: &[u8], id_length: usize) -> Option<Entries<'_>> {
     let mut found = BTreeMap::new();
     while !tree.is_empty() {
         let blank = memchr::memchr(b' ', tree)?;

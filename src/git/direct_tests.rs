@@ -68,7 +68,7 @@ impl World {
     fn text(&mut self) -> Vec<u8> {
         const LINES: [&str; 7] = ["fn one() {", "    same", "", "}", "fn two() {", "\tother\r", "letters: ä"];
         let count = self.chance(30);
-        let mut text: String = (0..count).map(|_| format!("{}\n", LINES[self.chance(LINES.len())])).collect();
+        let mut text: String = (0..count).flat_map(|_| [LINES[self.chance(LINES.len())], "\n"]).collect();
         if self.chance(4) == 0 {
             text.pop();
         }

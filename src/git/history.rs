@@ -84,12 +84,11 @@ impl History {
             return Ok(Some(blob.clone()));
         }
         let Some(bytes) = files::read(&path, MOST_INDEX) else { return Ok(None) };
-        let blob = match tracked.objects().write("blob", &bytes) {
-            Ok(Some(id)) => hex(&id),
-            _ => {
-                let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
-                String::from_utf8_lossy(&printed.bytes).trim().to_owned()
-            }
+        let blob = if let Ok(Some(id)) = tracked.objects().write("blob", &bytes) {
+            hex(&id)
+        } else {
+            let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
+            String::from_utf8_lossy(&printed.bytes).trim().to_owned()
         };
         self.index = print.map(|print| (print, blob.clone()));
         Ok(Some(blob))

@@ -43,14 +43,12 @@ impl Tracked {
         limits: &mut Limits,
     ) -> Result<Look, GitError> {
         let paths: Vec<PathBuf> = before.keys().cloned().collect();
-        let (files, tree, changes): (BTreeSet<PathBuf>, _, _) = match self.store_directly(&paths) {
-            Some(Stored { tree, changes }) => {
-                (changes.iter().map(|changed| path_of(&changed.name)).collect(), tree, Some(changes))
-            }
-            None => {
-                let (files, tree) = self.ask_git(paths, &before).await?;
-                (files, tree, None)
-            }
+        let (files, tree, changes) = if let Some(Stored { tree, changes }) = self.store_directly(&paths) {
+            let files: BTreeSet<PathBuf> = changes.iter().map(|changed| path_of(&changed.name)).collect();
+            (files, tree, Some(changes))
+        } else {
+            let (files, tree) = self.ask_git(paths, &before).await?;
+            (files, tree, None)
         };
         let sizes = files.iter().filter_map(|path| std::fs::symlink_metadata(self.repository.top.join(path)).ok());
         limits.bytes_left = sizes.fold(limits.bytes_left, |left, metadata| left.saturating_sub(metadata.len()));

@@ -212,7 +212,9 @@ impl Trees {
             gone.insert(b"");
             gone.extend(memchr::memchr_iter(b'/', file).map(|slash| &file[..slash]));
         }
-        gone.into_iter().for_each(|directory| drop(self.0.remove(directory)));
+        for directory in gone {
+            self.0.remove(directory);
+        }
     }
 
     pub(super) fn clear(&mut self) {

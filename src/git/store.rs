@@ -71,7 +71,7 @@ impl Store {
 
     /// A store for snapshots. Objects are written to a directory that lasts longer than the store, if one is given. Creating files
     /// is most of what a start costs, so there are few.
-    pub(super) fn small(directory: PathBuf, repository: &Repository, objects: Option<PathBuf>) -> io::Result<Self> {
+    pub(super) fn small(directory: PathBuf, repository: &Repository, objects: Option<&Path>) -> io::Result<Self> {
         RealDisk.new_directory(&directory)?;
         let own = directory.join("objects");
         let excludes = directory.join(EXCLUDE).to_str().map(|path| format!("core.excludesFile={path}"));
@@ -80,11 +80,7 @@ impl Store {
         }
         let mut theirs = quoted(&repository.objects());
         theirs.pop();
-        let small = Small {
-            objects: objects.clone().unwrap_or_else(|| own.clone()),
-            theirs: OsString::from_vec(theirs),
-            excludes,
-        };
+        let small = Small { objects: objects.unwrap_or(&own).to_owned(), theirs: OsString::from_vec(theirs), excludes };
         let store = Self { directory, top: repository.top.clone(), small: Some(small) };
         let directory = &store.directory;
         RealDisk.directory(&directory.join("refs"))?;

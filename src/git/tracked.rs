@@ -116,7 +116,7 @@ impl Tracked {
         let failed = |error: io::Error| GitError::Failed(format!("cannot write snapshots: {error}"));
         repository.check()?;
         let head = repository.head().await;
-        let store = Store::small(directory, &repository, objects).map_err(failed)?;
+        let store = Store::small(directory, &repository, objects.as_deref()).map_err(failed)?;
         store.set_head(&head).map_err(failed)?;
         let Indexed { submodules, left_out, has_skipped, trees: stored_trees } =
             store.take_index(&repository, &head, skipped).await;

@@ -242,6 +242,10 @@ mod tests {
 
     #[test]
     fn a_reported_cost_wins_and_the_rest_is_computed_from_the_users_prices() {
+        static LIST: LazyLock<PriceList> = LazyLock::new(|| PriceList {
+            date: String::new(),
+            models: BTreeMap::from([("gpt-5".to_owned(), Price { input: 2.0, output: 10.0, ..Price::default() })]),
+        });
         let price = Price { input: 2.0, output: 10.0, cached: Some(0.2), cache_write: None };
         let pricing = Pricing(BTreeMap::from([("big".to_owned(), price), ("big-mini".to_owned(), Price::default())]));
         let of = |model: &str| Usage {
@@ -249,10 +253,6 @@ mod tests {
             cached_tokens: Some(500_000),
             ..usage(1_000_000, 100_000)
         };
-        static LIST: LazyLock<PriceList> = LazyLock::new(|| PriceList {
-            date: String::new(),
-            models: BTreeMap::from([("gpt-5".to_owned(), Price { input: 2.0, output: 10.0, ..Price::default() })]),
-        });
         let prices = Prices { own: pricing, list: Some(&LIST) };
         let cost = prices.cost(&of("big-4"), None).unwrap();
         assert!((cost.usd - (1.0 + 0.1 + 1.0)).abs() < 1e-9, "{cost:?}");

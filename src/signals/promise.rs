@@ -358,7 +358,7 @@ impl Message {
 
     /// Takes lines that came together. One search tells that none of them has a marker or an event, as nearly always.
     fn whole_lines(&mut self, text: &str, rule: &Rule, topics: &mut Topics) {
-        let plain = rule.place != Match::AnyLine && !topics.is_open() && !topics.begins_in(text) && !rule.is_in(text);
+        let plain = rule.place != Match::AnyLine && !topics.is_open() && !Topics::begins_in(text) && !rule.is_in(text);
         let mut last: Option<(&str, Option<Place>)> = None;
         let mut from = 0;
         for end in memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).chain([text.len()]) {

@@ -115,8 +115,12 @@ impl Print {
             bytes = rest;
         }
         let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
-        rest.iter().for_each(|&byte| self.hold(byte));
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        for &byte in rest {
+            self.hold(byte);
+        }
     }
 
     fn hold(&mut self, byte: u8) {

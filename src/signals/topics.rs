@@ -46,7 +46,7 @@ impl Topics {
     }
 
     /// True when an event may begin in a text.
-    pub(crate) fn begins_in(&self, text: &str) -> bool {
+    pub(crate) fn begins_in(text: &str) -> bool {
         OPENING.find(text.as_bytes()).is_some()
     }
 
