@@ -41,6 +41,7 @@ pub mod control;
 mod duration;
 mod error;
 pub mod event;
+mod local_time;
 mod nearest;
 mod plural;
 pub mod redact;

@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         return code;
     }
     ralph::process::forbid_inspection();
+    ralph::process::keep_freed_memory();
     // By another name it plays Claude Code.
     if let Some(code) = ralph::commands::by_name() {
         return code;

@@ -9,7 +9,7 @@ mod raw;
 use std::borrow::Cow;
 
 pub(crate) use fragments::join_flood;
-use fragments::{Burst, Fragments, Verdict};
+use fragments::{Burst, Fragments, Verdict, is_flood, join_last};
 use raw::{Raw, Wait};
 
 use crate::event::{Event, Messages, Stream};
@@ -56,12 +56,12 @@ struct Side {
 }
 
 impl Side {
-    fn new(redactor: &Redactor, line_cap: usize) -> Self {
+    fn new(redactor: &Redactor, line_cap: usize, is_plain: bool) -> Self {
         Self {
             bytes: Streaming::new(redactor),
             lines: Lines::new(line_cap),
             fragments: Fragments::new(redactor),
-            raw: Raw::default(),
+            raw: Raw::new(is_plain),
             suspicious: false,
         }
     }
@@ -89,12 +89,12 @@ impl OutputStream {
         };
         let line_cap = crate::process::lines::DEFAULT_LINE_CAP;
         let is_plain = transcript.name() == PLAIN.name;
-        let filter = matches!(transcript, Selected::Command(_)).then(|| Side::new(redactor, line_cap));
+        let filter = matches!(transcript, Selected::Command(_)).then(|| Side::new(redactor, line_cap, false));
         let reader = Reader { adapter, messages, switched: false, line_cap, events: Vec::new(), marks: Vec::new() };
         Self {
             reader,
-            stdout: Side::new(redactor, if is_plain { PLAIN_LINE_CAP } else { line_cap }),
-            stderr: Side::new(redactor, line_cap),
+            stdout: Side::new(redactor, if is_plain { PLAIN_LINE_CAP } else { line_cap }, is_plain),
+            stderr: Side::new(redactor, line_cap, false),
             screen: None,
             filter,
             is_plain,
@@ -257,13 +257,18 @@ impl Reader {
         is_clear: bool,
         out: &mut Vec<Clean<Event>>,
     ) -> Verdict {
-        let Self { adapter, events, marks, .. } = self;
+        let Self { adapter, events, marks, messages, .. } = self;
         marks.clear();
         marks.resize(side.raw.lines(), 0);
+        let is_flood = is_flood(bytes, *messages);
         side.lines.push(bytes, |line| {
+            let before = events.len();
             match from {
                 Stream::Stdout => adapter.line(line, events),
                 Stream::Stderr => adapter.stderr(line, events),
+            }
+            if is_flood && events.len() == before + 1 {
+                join_last(events);
             }
             marks.push(events.len());
         });

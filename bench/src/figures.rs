@@ -89,8 +89,6 @@ impl Bench {
         figures.extend(self.batch()?);
         figures.extend(self.large()?);
         figures.push(self.journal()?);
-        figures.push(self.many_loops()?);
-        figures.push(self.wrapper()?);
         figures.push(self.bridge()?);
         figures.extend(self.full_screen()?);
         Ok(figures)
@@ -201,58 +199,6 @@ impl Bench {
         })
     }
 
-    fn many_loops(&self) -> io::Result<Figure> {
-        let count = self.size.loops;
-        let made = format!("for j in $(seq 0 {}); do git init -q loop-$j; done", count - 1);
-        cost(&mut self.shell(&made))?;
-        let begun = Instant::now();
-        let mut children = Vec::new();
-        for at in 0..count {
-            let words = ["run", "do it", "--agent-cmd", "sh -c 'sleep 2; echo word'", "-n", "3", "--max-stalled", "0"];
-            children.push(self.run(&format!("loop-{at}"), &words)?.stdin(Stdio::null()).spawn()?);
-        }
-        let (mut cpu, mut peak) = (Duration::ZERO, 0);
-        for child in children {
-            let one = finish_at_limit(child, begun)?;
-            cpu += one.cpu;
-            peak = peak.max(one.peak);
-        }
-        let wall = begun.elapsed();
-        let script = format!(
-            "for j in $(seq {count}); do (for i in 1 2 3; do echo 'do it' | sh -c 'sleep 2; echo word' >> bare-$j.log; done) & done; wait"
-        );
-        let bare = cost(&mut self.shell(&script))?;
-        Ok(Figure {
-            what: format!(
-                "{count} loops at once, three iterations of `sleep 2` each, in git repositories (goal: 4.0 s CPU)"
-            ),
-            ralph: format!("{:.1} s, {:.1} s CPU, each at most {}", wall.as_secs_f64(), cpu.as_secs_f64(), mib(peak)),
-            baseline: format!("bash loops: {:.1} s, {:.1} s CPU", bare.wall.as_secs_f64(), bare.cpu.as_secs_f64()),
-        })
-    }
-
-    fn wrapper(&self) -> io::Result<Figure> {
-        let file = streams::file(&self.place, "codex", self.size.stream)?;
-        let lines = fs::read(&file)?.iter().filter(|byte| **byte == b'\n').count();
-        let path = file.to_string_lossy().into_owned();
-        let ralph = cost(&mut self.run("wrapper", &["translate", "--from", "codex", "--to", "claude", &path])?)?;
-        let few = 300;
-        let script = format!(
-            "head -n {few} '{path}' | while read -r line; do printf '%s' \"$line\" | jq -c '{{type: .type}}'; done"
-        );
-        let jq = if has_jq() { Some(cost(&mut self.shell(&script))?) } else { None };
-        Ok(Figure {
-            what: "`translate --from codex --to claude`, lines a second of processor time".to_owned(),
-            ralph: format!("{:.0}", lines as f64 / ralph.cpu.as_secs_f64().max(0.01)),
-            baseline: jq.map_or(NO_JQ.to_owned(), |jq| {
-                format!(
-                    "a bash wrapper with a `jq` for each line: {:.0}",
-                    f64::from(few) / jq.cpu.as_secs_f64().max(0.01)
-                )
-            }),
-        })
-    }
-
     /// The display of an agent script: a `jq` for each line, which the bridge answers without a process.
     fn bridge(&self) -> io::Result<Figure> {
         let directory = self.place.join("bridge");
@@ -308,11 +254,7 @@ impl Bench {
     }
 }
 
-/// As `finish`, for a run that its limit of iterations ends.
-fn finish_at_limit(child: std::process::Child, begun: Instant) -> io::Result<Cost> {
-    finish(child, begun, Accept::Limit)
-}
-
-fn has_jq() -> bool {
+/// True where there is a `jq` to compare with.
+pub fn has_jq() -> bool {
     Path::new("/usr/bin/jq").exists() || Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_ok()
 }

@@ -6,6 +6,7 @@
 mod batch;
 mod chart;
 mod figures;
+mod goals;
 mod idle;
 mod instructions;
 mod measure;
@@ -97,7 +98,8 @@ fn count(purpose: Purpose) -> io::Result<Vec<String>> {
 fn measure(size: Size, report: Report) -> io::Result<Vec<String>> {
     let bench = bench(size)?;
     let before = load();
-    let rows = bench.whole_runs()?;
+    let mut rows = bench.whole_runs()?;
+    rows.extend(bench.goals()?);
     let figures = bench.all()?;
     let groups = bench.dialects()?;
     fs::remove_dir_all(&bench.place)?;
@@ -117,7 +119,7 @@ fn measure(size: Size, report: Report) -> io::Result<Vec<String>> {
     for group in &groups {
         let _ = writeln!(text, "| {} | {:.0} MB/s | {:.0} MB/s |", group.name, group.bars[0], group.bars[1]);
     }
-    text.push_str("\nInside the process: `cargo bench` (`pipeline`, `supervisor`, `dialects`, `journal`, `bridge`). `bench/run --instructions` counts\ninstructions for each byte under callgrind, independent of load: of every dialect, of a start, of the line view, and of a\nreplay. It fails where they rise by more than a tenth; `.ci/run` does so.\n");
+    text.push_str("\nInside the process: `cargo bench` (`pipeline`, `supervisor`, `dialects`, `journal`, `bridge`). `bench/run --instructions` counts\ninstructions for each byte under callgrind, independent of load: of every dialect, of a start, of the line view, of a\nreplay, and of whole runs and iterations. It fails where they rise by more than a tenth; `.ci/run` does so.\n");
     println!("\n{text}");
     if report == Report::Written {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

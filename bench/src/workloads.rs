@@ -35,26 +35,32 @@ struct Output {
     goal: u64,
     /// The memory that is allowed, in MiB.
     memory: u64,
-    write: fn(&mut dyn Write, u64) -> io::Result<()>,
+    /// The milliseconds that are allowed on a terminal.
+    on_terminal: Option<u64>,
+    write: Generator,
 }
 
 const OUTPUTS: [Output; 8] = [
-    Output { what: "small deltas", transcript: "claude", megabytes: 100, goal: 500, memory: 24, write: deltas },
-    Output { what: "messages of 64 KB", transcript: "claude", megabytes: 500, goal: 1800, memory: 24, write: messages },
-    Output {
-        what: "events of 1 KB that only count",
-        transcript: "claude",
-        megabytes: 500,
-        goal: 800,
-        memory: 24,
-        write: counted,
-    },
-    Output { what: "tool results of 1 KB", transcript: "claude", megabytes: 100, goal: 500, memory: 24, write: tools },
-    Output { what: "real captures", transcript: "claude", megabytes: 300, goal: 2000, memory: 24, write: captures },
-    Output { what: "one line of JSON", transcript: "claude", megabytes: 50, goal: 200, memory: 40, write: one_message },
-    Output { what: "plain lines", transcript: "plain", megabytes: 1000, goal: 5000, memory: 24, write: plain },
-    Output { what: "one plain line", transcript: "plain", megabytes: 1000, goal: 3000, memory: 24, write: one_line },
+    output("small deltas", "claude", 100, 500, Some(700), deltas),
+    output("messages of 64 KB", "claude", 500, 1800, Some(4000), messages),
+    output("events of 1 KB that only count", "claude", 500, 800, None, counted),
+    output("tool results of 1 KB", "claude", 100, 500, None, tools),
+    output("real captures", "claude", 300, 2000, None, captures),
+    Output { memory: 40, ..output("one line of JSON", "claude", 50, 200, None, one_message) },
+    output("plain lines", "plain", 1000, 5000, None, plain),
+    output("one plain line", "plain", 1000, 3000, None, one_line),
 ];
+
+const fn output(
+    what: &'static str,
+    transcript: &'static str,
+    megabytes: u64,
+    goal: u64,
+    on_terminal: Option<u64>,
+    write: Generator,
+) -> Output {
+    Output { what, transcript, megabytes, goal, memory: 24, on_terminal, write }
+}
 
 /// What an agent does in a repository, and what an iteration may cost beyond it, in milliseconds: in a small repository
 /// and in a large one.
@@ -64,12 +70,44 @@ const ITERATIONS: [(&str, &str, [u32; 2]); 3] = [
     ("commits", "date +%N > d0/f1; git commit -qam x; echo word", [9, 25]),
 ];
 
+/// The writer of an output: where to, and how many bytes.
+pub type Generator = fn(&mut dyn Write, u64) -> io::Result<()>;
+
+/// Outputs whose instructions are counted: name, transcript, generator. Captures have errors that end a run, and a line of 50 MB
+/// would take too long.
+pub fn counted_outputs() -> impl Iterator<Item = (&'static str, &'static str, Generator)> {
+    let usable = OUTPUTS.iter().filter(|output| !["real captures", "one line of JSON"].contains(&output.what));
+    usable.map(|output| (output.what, output.transcript, output.write))
+}
+
+/// Iterations whose instructions are counted: name and script.
+pub fn counted_iterations() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ITERATIONS.iter().map(|(name, script, _)| (*name, *script))
+}
+
+/// A repository with so many files.
+pub fn repository(place: &Path, files: u32) -> io::Result<std::path::PathBuf> {
+    let directory = place.join("repository");
+    for number in 0..files {
+        let below = directory.join(format!("d{}", number / 100));
+        fs::create_dir_all(&below)?;
+        fs::write(below.join(format!("f{number}")), format!("content {number}\n"))?;
+    }
+    let mut made = Command::new("bash");
+    made.args([
+        "-c",
+        "git init -q && git config user.name bench && git config user.email bench@localhost && git add -A && git commit -qm first",
+    ]);
+    succeeded(made.current_dir(&directory))?;
+    Ok(directory)
+}
+
 impl Bench {
     /// All rows.
     pub fn whole_runs(&self) -> io::Result<Vec<Row>> {
         let mut rows = Vec::new();
         for files in [20, self.size.files] {
-            let repository = self.repository(files)?;
+            let repository = repository(&self.place, files)?;
             for (what, script, goals) in ITERATIONS {
                 let goal = goals[usize::from(files > 20)];
                 rows.push(self.iterations(&repository, files, what, script, goal)?);
@@ -77,12 +115,12 @@ impl Bench {
             fs::remove_dir_all(repository)?;
         }
         for output in &OUTPUTS {
-            rows.push(self.output(output)?);
+            rows.extend(self.output(output)?);
         }
         Ok(rows)
     }
 
-    fn output(&self, output: &Output) -> io::Result<Row> {
+    fn output(&self, output: &Output) -> io::Result<Vec<Row>> {
         let bytes = output.megabytes * 1_000_000 * self.size.large / 1_000_000_000;
         let file = self.place.join("output");
         let mut writer = BufWriter::with_capacity(1 << 20, File::create(&file)?);
@@ -93,14 +131,42 @@ impl Bench {
         let accept = if output.what == "real captures" { Accept::AnyEnd } else { Accept::Limit };
         let ralph = median(|| self.one_iteration(&words, accept))?;
         let cat = median(|| cost(&mut self.shell("cat output | cat")))?;
-        fs::remove_file(&file)?;
         let shown = |cost: Cost| format!("{} ms", cost.cpu.as_millis());
-        Ok(Row {
-            what: format!("{} MB of output: {}", bytes / 1_000_000, output.what),
-            goal: format!("{} ms, {} MiB", output.goal * self.size.large / 1_000_000_000, output.memory),
+        let goal = |full: u64| format!("{} ms", full * self.size.large / 1_000_000_000);
+        let what = format!("{} MB of output: {}", bytes / 1_000_000, output.what);
+        let mut rows = vec![Row {
+            what: what.clone(),
+            goal: format!("{}, {} MiB", goal(output.goal), output.memory),
             ralph: format!("{}, {}", shown(ralph), mib(ralph.peak)),
             baseline: format!("`cat \\| cat`: {}", shown(cat)),
-        })
+        }];
+        if let Some(on_terminal) = output.on_terminal {
+            let ralph = median(|| self.on_terminal(&words, accept))?;
+            let cat = median(|| cost(&mut self.shell("script -qec 'cat output' /dev/null")))?;
+            rows.push(Row {
+                what: format!("{what}, on a terminal (with `script`, which is counted)"),
+                goal: goal(on_terminal),
+                ralph: shown(ralph),
+                baseline: format!("`cat` on one: {}", shown(cat)),
+            });
+        }
+        fs::remove_file(&file)?;
+        Ok(rows)
+    }
+
+    /// The same on a terminal.
+    fn on_terminal(&self, words: &[&str], accept: Accept) -> io::Result<Cost> {
+        let quoted = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        let run = format!("'{}' run 'do it' -n 1 {quoted}", self.ralph.display());
+        let mut command = Command::new("script");
+        command.args(["-qec", &run, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let directory = self.place.join("output-run");
+        fs::create_dir_all(&directory)?;
+        command.env("RALPH_STATE_DIR", directory.join("state")).env("TERM", "xterm-256color").current_dir(&directory);
+        let begun = Instant::now();
+        let spent = finish(command.spawn()?, begun, accept)?;
+        fs::remove_dir_all(directory)?;
+        Ok(spent)
     }
 
     /// The line view of a run with one iteration.
@@ -110,20 +176,6 @@ impl Bench {
         let spent = finish(command.args(words).stdin(Stdio::null()).spawn()?, begun, accept)?;
         fs::remove_dir_all(self.place.join("output-run"))?;
         Ok(spent)
-    }
-
-    fn repository(&self, files: u32) -> io::Result<std::path::PathBuf> {
-        let directory = self.place.join("repository");
-        for number in 0..files {
-            let below = directory.join(format!("d{}", number / 100));
-            fs::create_dir_all(&below)?;
-            fs::write(below.join(format!("f{number}")), format!("content {number}\n"))?;
-        }
-        let made = self.shell(
-            "cd repository && git init -q && git config user.name bench && git config user.email bench@localhost && git add -A && git commit -qm first",
-        );
-        succeeded(made)?;
-        Ok(directory)
     }
 
     fn iterations(&self, repository: &Path, files: u32, what: &str, script: &str, goal: u32) -> io::Result<Row> {
@@ -157,12 +209,13 @@ impl Bench {
     }
 }
 
-fn succeeded(mut command: Command) -> io::Result<()> {
+fn succeeded(command: &mut Command) -> io::Result<()> {
     let status = command.status()?;
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("cannot make a repository: {status}"))) }
 }
 
-fn median(mut measured: impl FnMut() -> io::Result<Cost>) -> io::Result<Cost> {
+/// The one in the middle by processor time.
+pub fn median(mut measured: impl FnMut() -> io::Result<Cost>) -> io::Result<Cost> {
     let mut all = (0..TIMES).map(|_| measured()).collect::<io::Result<Vec<Cost>>>()?;
     all.sort_by_key(|cost| cost.cpu);
     Ok(all[TIMES / 2])

@@ -224,7 +224,7 @@ fn held(holder: Option<&Holder>, workspace: &Path) -> UserError {
     let place = workspace.display();
     match holder {
         Some(Holder { pid, run, agent, since, .. }) => {
-            let since = since.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S");
+            let since = since.to_zoned(crate::local_time::zone()).strftime("%H:%M:%S");
             UserError::usage(format!(
                 "another run is active in `{place}`: run {run}, agent `{agent}`, process {pid}, since {since}"
             ))

@@ -181,7 +181,7 @@ pub(crate) fn plan_from(
             SessionChoice::ResumeUntil(percent) => resuming(&settings, Some(percent)),
         },
         hats: Hats { hats: settings.hats.value.hats.clone(), starting_event: settings.starting_event.value.clone() },
-        prices: prices(&settings)?,
+        prices: prices(&settings),
         notify: notify(&settings),
         phases: Vec::new(),
         calls_per_hour: settings.calls_per_hour.value,
@@ -304,13 +304,9 @@ fn clocks(settings: &Settings) -> Clocks {
     }
 }
 
-fn prices(settings: &Settings) -> Result<Prices, UserError> {
-    let own = settings.pricing.value.clone();
-    if !settings.list_prices.value {
-        return Ok(Prices { own, ..Prices::default() });
-    }
-    let list = config::price_list()?;
-    Ok(Prices { own, listed: list.models, date: list.date })
+fn prices(settings: &Settings) -> Prices {
+    let list = settings.list_prices.value.then_some(&config::PRICE_LIST);
+    Prices { own: settings.pricing.value.clone(), list }
 }
 
 fn positive(duration: Duration) -> Option<Duration> {
@@ -367,7 +363,7 @@ fn mode_prompt(
         ("marker", rule.told().to_owned()),
         ("workspace", workspace.display().to_string()),
         ("agent", agent.id().to_owned()),
-        ("date", jiff::Zoned::now().strftime("%Y-%m-%d").to_string()),
+        ("date", crate::local_time::now().strftime("%Y-%m-%d").to_string()),
     ];
     Ok(Source::Mode { mode, goal, values })
 }

@@ -57,7 +57,8 @@ pub(crate) fn build(
     workspace: &Path,
     purpose: sandbox::Purpose,
 ) -> Result<Built, UserError> {
-    let agents = catalog.entries().iter().map(|entry| known(&entry.definition)).collect();
+    // All agent files are read for this, so only where there is a wall.
+    let agents = || catalog.entries().iter().map(|entry| known(&entry.definition)).collect();
     sandbox::build(options, agents, workspace, purpose)
 }
 

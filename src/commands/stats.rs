@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use jiff::tz::TimeZone;
 use serde_json::json;
 
 use crate::app::appearance::appearance;
@@ -12,6 +11,7 @@ use crate::cli::history::Stats;
 use crate::error::UserError;
 use crate::journal::summary::Ended;
 use crate::journal::{Cost, Judgement};
+use crate::local_time;
 use crate::ui::figures;
 use crate::ui::history::RunDetails;
 use crate::ui::table::{Align, bar, lines};
@@ -92,7 +92,7 @@ fn gather(runs: &[RunDetails]) -> BTreeMap<Group, Sums> {
     for RunDetails { summary, .. } in runs {
         for tried in &summary.iterations {
             let at = tried.started.or(summary.started);
-            let day = at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).date().to_string());
+            let day = at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(local_time::zone()).date().to_string());
             for judgement in &tried.judgements {
                 let model = judgement.usage.model.clone().unwrap_or_else(|| "?".to_owned());
                 groups

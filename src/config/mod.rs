@@ -35,7 +35,7 @@ pub(crate) use judgement::{Dollars, OrOff, SessionChoice};
 pub(crate) use legacy::renamed;
 pub(crate) use merge::Merge;
 pub(crate) use origin::{Origin, Setting};
-pub(crate) use prices::price_list;
+pub(crate) use prices::PRICE_LIST;
 pub(crate) use saved::Saved;
 pub use schema::DRAFT;
 pub use schema::schema;

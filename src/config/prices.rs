@@ -1,25 +1,14 @@
-//! The list prices that ralph ships (`prices.yml`): data, read when a run is planned.
+//! The list prices that ralph ships (`prices.yml`): data, read when a cost is first estimated.
 
-use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use serde::Deserialize;
-
-use crate::error::UserError;
-use crate::run::budget::Price;
+use crate::run::budget::PriceList;
 use crate::yaml;
 
-/// The shipped list.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PriceList {
-    /// When the prices were looked up.
-    pub date: String,
-    pub models: BTreeMap<String, Price>,
-}
-
-pub(crate) fn price_list() -> Result<PriceList, UserError> {
-    yaml::read("prices.yml", include_str!("../../prices.yml"))
-}
+/// The shipped list; a test reads it.
+pub(crate) static PRICE_LIST: LazyLock<PriceList> = LazyLock::new(|| {
+    yaml::read("prices.yml", include_str!("../../prices.yml")).unwrap_or_else(|error| panic!("prices.yml: {error}"))
+});
 
 #[cfg(test)]
 mod tests {
@@ -27,7 +16,7 @@ mod tests {
 
     #[test]
     fn the_shipped_list_is_dated_and_plausible() {
-        let list = price_list().unwrap();
+        let list = &*PRICE_LIST;
         assert!(list.date.parse::<jiff::civil::Date>().is_ok(), "{}", list.date);
         assert!(list.models.len() > 20);
         for (model, price) in &list.models {

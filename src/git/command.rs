@@ -76,7 +76,7 @@ pub(super) struct Place<'a> {
     /// Variables for this command, such as another object directory.
     pub(super) variables: &'a [(&'static str, OsString)],
     /// Settings that win over [`SETTINGS`].
-    pub(super) settings: &'a [&'static str],
+    pub(super) settings: &'a [&'a str],
     pub(super) patience: Duration,
 }
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::command::GitError;
+use super::files;
 use super::moment::Moment;
-use super::repository::Repository;
+use super::objects::hex;
 use super::tracked::Tracked;
-use super::{files, store};
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// The directory of a run that holds them.
@@ -40,10 +40,9 @@ impl History {
     }
 
     /// Where its objects are; `None` when they cannot be kept.
-    pub(super) fn objects(&self, repository: &Repository) -> Option<PathBuf> {
+    pub(super) fn objects(&self) -> Option<PathBuf> {
         let objects = self.directory.join("objects");
-        RealDisk.directory(&objects.join("info")).ok()?;
-        std::fs::write(objects.join("info/alternates"), store::quoted(&repository.objects())).ok()?;
+        RealDisk.directory(&objects).ok()?;
         Some(objects)
     }
 
@@ -85,8 +84,12 @@ impl History {
             return Ok(Some(blob.clone()));
         }
         let Some(bytes) = files::read(&path, MOST_INDEX) else { return Ok(None) };
-        let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
-        let blob = String::from_utf8_lossy(&printed.bytes).trim().to_owned();
+        let blob = if let Ok(Some(id)) = tracked.objects().write("blob", &bytes) {
+            hex(&id)
+        } else {
+            let printed = tracked.store.git(&["hash-object", "-w", "--stdin"], bytes).await?;
+            String::from_utf8_lossy(&printed.bytes).trim().to_owned()
+        };
         self.index = print.map(|print| (print, blob.clone()));
         Ok(Some(blob))
     }

@@ -1,10 +1,13 @@
 //! Reads an index of git, and copies a repository's index for ralph's own use. The copy keeps what git knows about unchanged files (their times and sizes), so
 //! that they need not be read, and drops everything that hides changes: flags, extensions, conflicts and submodules.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use super::objects::Id;
+use super::own_index::cached_trees;
 
 /// What was found in an index.
 #[derive(Debug, Default)]
@@ -16,23 +19,25 @@ pub(super) struct Copied {
     pub(super) left_out: Vec<Vec<u8>>,
     /// There are files in a skipped directory.
     pub(super) has_skipped: bool,
+    /// Trees that git has stored.
+    pub(super) trees: HashSet<Id>,
 }
 
 /// Times, device, inode, mode, owner and size.
-const STAT: usize = 40;
-const MODE: std::ops::Range<usize> = 24..28;
+pub(super) const STAT: usize = 40;
+pub(super) const MODE: std::ops::Range<usize> = 24..28;
 const SUBMODULE: u32 = 0o160_000;
 const SPARSE_DIRECTORY: u32 = 0o040_000;
 const SKIP_WORKTREE: u16 = 0x4000;
 const EXTENDED: u16 = 0x4000;
-const STAGE: u16 = 0x3000;
+pub(super) const STAGE: u16 = 0x3000;
 
 /// The copy; `None` when the index is damaged or of a kind that cannot be copied.
 pub(super) fn copy(index: &[u8], id_length: usize, skipped: &[PathBuf]) -> Option<Copied> {
     let mut copied = Copied { bytes: Vec::with_capacity(index.len()), ..Copied::default() };
     copied.bytes.extend_from_slice(b"DIRC\0\0\0\x02\0\0\0\0");
     let mut kept = 0_u32;
-    for_each(index, id_length, |entry| {
+    let end = for_each(index, id_length, |entry| {
         match entry.mode & 0o170_000 {
             SPARSE_DIRECTORY => return None,
             SUBMODULE => {
@@ -59,6 +64,7 @@ pub(super) fn copy(index: &[u8], id_length: usize, skipped: &[PathBuf]) -> Optio
         kept += 1;
         Some(())
     })?;
+    copied.trees = cached_trees(index, end, id_length);
     copied.bytes[8..12].copy_from_slice(&kept.to_be_bytes());
     // No checksum, as with `index.skipHash`.
     copied.bytes.resize(copied.bytes.len() + id_length, 0);
@@ -91,8 +97,8 @@ struct Entry<'a> {
     name: &'a [u8],
 }
 
-/// Reads all entries, until `see` gives `None`.
-fn for_each(index: &[u8], id_length: usize, mut see: impl FnMut(&Entry<'_>) -> Option<()>) -> Option<()> {
+/// Reads all entries, until `see` gives `None`; says where they end.
+fn for_each(index: &[u8], id_length: usize, mut see: impl FnMut(&Entry<'_>) -> Option<()>) -> Option<usize> {
     let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
     let short = |at: usize| Some(u16::from_be_bytes(index.get(at..at + 2)?.try_into().ok()?));
     let version = number(4)?;
@@ -125,7 +131,7 @@ fn for_each(index: &[u8], id_length: usize, mut see: impl FnMut(&Entry<'_>) -> O
         see(&Entry { mode, stat_and_id, flags, extended, name: &name })?;
     }
     // A split index has its entries in another file.
-    (index.get(at..at + 4) != Some(b"link")).then_some(())
+    (index.get(at..at + 4) != Some(b"link")).then_some(at)
 }
 
 /// How much of the last name a name of version 4 does not share: git's variable-length number.

@@ -6,7 +6,9 @@
 
 mod checkout;
 mod command;
+mod commits;
 mod committing;
+mod direct;
 mod files;
 mod files_at;
 mod guarded;
@@ -15,6 +17,9 @@ mod index;
 mod known_files;
 mod merging;
 mod moment;
+mod objects;
+mod own_index;
+mod patch;
 mod plain;
 mod repository;
 mod snapshots;
@@ -38,6 +43,8 @@ pub(crate) use store::{Store, remove_leftovers};
 pub(crate) use worktree::CheckedOut;
 pub(crate) use writer::Writer;
 
+#[cfg(test)]
+mod direct_tests;
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;

@@ -247,6 +247,23 @@ impl Repository {
         text
     }
 
+    /// True when a git directory without configuration stores files as this one does.
+    pub(super) fn has_usual_format(&self) -> bool {
+        let eol = "core.eol";
+        let has_ends = self.config.contains_key(eol) || user_settings().contains_key(eol);
+        self.stores_plainly() && self.id_length() == 20 && !has_ends
+    }
+
+    /// True when git stores regular files here byte for byte, unless attributes say otherwise.
+    pub(super) fn stores_plainly(&self) -> bool {
+        let of_user = user_settings();
+        let usual = [("autocrlf", "false"), ("filemode", "true"), ("symlinks", "true"), ("ignorecase", "false")];
+        usual.into_iter().chain([("precomposeunicode", "false")]).all(|(name, usual)| {
+            let name = format!("core.{name}");
+            self.config.get(&name).or_else(|| of_user.get(&name)).is_none_or(|value| value == usual)
+        })
+    }
+
     /// Hides a file that ralph writes, where only this clone knows it.
     pub(crate) fn exclude(&self, file: &Path) -> std::io::Result<()> {
         let Ok(path) = file.strip_prefix(&self.top) else { return Ok(()) };

@@ -247,7 +247,7 @@ impl Snapshots {
                 files.extend(committed.iter().map(|path| self.shown(&top, path)));
             }
             if look.before.tree != tracked.now.tree && patch.is_some() {
-                match tracked.store.patch(&look.before.tree, &tracked.now.tree, &self.below(tracked)).await {
+                match tracked.patch(&look, &self.below(tracked)).await {
                     Ok(text) => patch = patch.map(|patch| patch + &text),
                     Err(error) => {
                         self.limits.notices.push(format!("no diff of this iteration: {error}"));
@@ -388,7 +388,7 @@ impl Snapshots {
             let own = self.own.iter().map(|path| from.join(path)).collect();
             // Only the repository of the working directory can be put back.
             let is_root = self.workspace.starts_with(&top);
-            let objects = self.history.as_ref().filter(|_| is_root).and_then(|history| history.objects(&repository));
+            let objects = self.history.as_ref().filter(|_| is_root).and_then(History::objects);
             match Tracked::open(repository, directory, objects, &skipped, own, &mut self.limits).await {
                 Ok((tracked, nested)) => {
                     // The repository of the working directory comes first.

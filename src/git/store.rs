@@ -1,29 +1,44 @@
 //! A git directory of ralph's own beside a repository: it reads the repository's objects and writes only to itself. It is private,
 //! knows no filters, hooks or remotes, and is removed when it is dropped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::command::{self, GitError, PATIENCE, Place, Printed, is_object_id};
+use super::objects::Id;
 use super::repository::{Head, Repository};
 use super::{files, index};
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// The directory of a run that holds its stores.
 const DIRECTORY: &str = "snapshots";
-const MOST_INDEX: u64 = 1024 * 1024 * 1024;
+/// The rules of a small store about untracked files.
+const EXCLUDE: &str = "exclude";
+pub(super) const MOST_INDEX: u64 = 1024 * 1024 * 1024;
 
 /// A git directory that is ralph's own.
 #[derive(Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
     top: PathBuf,
-    /// Where objects are written instead of the store's own directory.
-    objects: Option<PathBuf>,
+    /// Of a store that is made for each run: with as few files as git needs.
+    small: Option<Small>,
+}
+
+/// What a small store has elsewhere.
+#[derive(Debug)]
+struct Small {
+    /// Where objects are written.
+    objects: PathBuf,
+    /// Where the repository has its own.
+    theirs: OsString,
+    /// The setting that names the rules about untracked files; none where it cannot be written as text.
+    excludes: Option<String>,
 }
 
 /// What the repository's index said when the store was made.
@@ -33,6 +48,8 @@ pub(super) struct Indexed {
     pub(super) left_out: Vec<Vec<u8>>,
     /// Files that are skipped elsewhere are committed here, or may be.
     pub(super) has_skipped: bool,
+    /// Trees that the repository has stored.
+    pub(super) trees: HashSet<Id>,
 }
 
 /// Where the stores of a run are.
@@ -52,15 +69,36 @@ impl Store {
         Self::create(std::env::temp_dir().join(format!("ralph-git-{chance:016x}")), repository)
     }
 
-    /// The same, but objects are written to another place, which lasts longer than the store.
-    pub(super) fn writing_to(mut self, objects: PathBuf) -> Self {
-        self.objects = Some(objects);
-        self
+    /// A store for snapshots. Objects are written to a directory that lasts longer than the store, if one is given. Creating files
+    /// is most of what a start costs, so there are few.
+    pub(super) fn small(directory: PathBuf, repository: &Repository, objects: Option<&Path>) -> io::Result<Self> {
+        RealDisk.new_directory(&directory)?;
+        let own = directory.join("objects");
+        let excludes = directory.join(EXCLUDE).to_str().map(|path| format!("core.excludesFile={path}"));
+        if excludes.is_none() {
+            RealDisk.directory(&directory.join("info"))?;
+        }
+        let mut theirs = quoted(&repository.objects());
+        theirs.pop();
+        let small = Small { objects: objects.unwrap_or(&own).to_owned(), theirs: OsString::from_vec(theirs), excludes };
+        let store = Self { directory, top: repository.top.clone(), small: Some(small) };
+        let directory = &store.directory;
+        RealDisk.directory(&directory.join("refs"))?;
+        if objects.is_none() {
+            RealDisk.directory(&own)?;
+        }
+        if !repository.has_usual_format() {
+            std::fs::write(directory.join("config"), repository.format_settings())?;
+        }
+        if let Some(shallow) = files::read(&repository.common.join("shallow"), 1024 * 1024) {
+            std::fs::write(directory.join("shallow"), shallow)?;
+        }
+        Ok(store)
     }
 
     /// Where its objects are.
     pub(super) fn objects(&self) -> PathBuf {
-        self.objects.clone().unwrap_or_else(|| self.directory.join("objects"))
+        self.small.as_ref().map_or_else(|| self.directory.join("objects"), |small| small.objects.clone())
     }
 
     /// Where its own files are.
@@ -69,9 +107,9 @@ impl Store {
     }
 
     /// Makes a store; there must be nothing at its place.
-    pub(super) fn create(directory: PathBuf, repository: &Repository) -> io::Result<Self> {
+    fn create(directory: PathBuf, repository: &Repository) -> io::Result<Self> {
         RealDisk.new_directory(&directory)?;
-        let store = Self { directory, top: repository.top.clone(), objects: None };
+        let store = Self { directory, top: repository.top.clone(), small: None };
         let directory = &store.directory;
         for below in ["refs", "info", "objects/info"] {
             RealDisk.directory(&directory.join(below))?;
@@ -94,7 +132,9 @@ impl Store {
 
     /// Says which untracked files are not looked at.
     pub(super) fn exclude(&self, rules: &[u8]) -> io::Result<()> {
-        std::fs::write(self.directory.join("info/exclude"), rules)
+        let is_named = self.small.as_ref().is_some_and(|small| small.excludes.is_some());
+        let name = if is_named { EXCLUDE } else { "info/exclude" };
+        std::fs::write(self.directory.join(name), rules)
     }
 
     /// Starts from the repository's own index, without what hides changes in it.
@@ -112,8 +152,8 @@ impl Store {
         if let Some((copied, time)) = copied
             && write_at(&ours, &copied.bytes, time).is_ok()
         {
-            let index::Copied { submodules, left_out, has_skipped, .. } = copied;
-            return Indexed { submodules, left_out, has_skipped };
+            let index::Copied { submodules, left_out, has_skipped, trees, .. } = copied;
+            return Indexed { submodules, left_out, has_skipped, trees };
         }
         // An index that cannot be copied: git makes one of the last commit and reads all files once.
         if let Some(commit) = &head.commit {
@@ -129,13 +169,17 @@ impl Store {
 
     /// Runs git on this store.
     pub(super) async fn git(&self, args: &[&str], stdin: Vec<u8>) -> Result<Printed, GitError> {
-        let result = match &self.objects {
+        let result = match &self.small {
             None => command::run(&self.directory, &self.top, args, stdin).await,
-            Some(objects) => {
-                let variables = [("GIT_OBJECT_DIRECTORY", objects.as_os_str().to_owned())];
+            Some(Small { objects, theirs, excludes }) => {
+                let variables = [
+                    ("GIT_OBJECT_DIRECTORY", objects.as_os_str().to_owned()),
+                    ("GIT_ALTERNATE_OBJECT_DIRECTORIES", theirs.clone()),
+                ];
                 let (git_directory, work_tree) = (self.directory.as_path(), self.top.as_path());
+                let settings: Vec<&str> = excludes.iter().map(String::as_str).collect();
                 let place =
-                    Place { git_directory, work_tree, variables: &variables, settings: &[], patience: PATIENCE };
+                    Place { git_directory, work_tree, variables: &variables, settings: &settings, patience: PATIENCE };
                 command::run_at(place, args, stdin).await
             }
         };
@@ -177,7 +221,7 @@ impl Drop for Store {
 }
 
 /// The file keeps the time of the one it was copied from: git reads a file that changed in the same moment.
-fn write_at(path: &Path, bytes: &[u8], time: SystemTime) -> io::Result<()> {
+pub(super) fn write_at(path: &Path, bytes: &[u8], time: SystemTime) -> io::Result<()> {
     std::fs::write(path, bytes)?;
     std::fs::File::options().write(true).open(path)?.set_modified(time)
 }

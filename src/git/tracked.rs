@@ -1,14 +1,19 @@
 //! One repository with ralph's own index beside it. The index holds the work tree as it was last seen, so that one `git status` names
 //! everything that is different since then, whatever was staged, committed or hidden meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::command::{GitError, is_object_id};
+use super::commits::{MOST_COMMITS, commits};
+use super::direct::Stored;
 use super::files;
+use super::objects::Id;
+use super::own_index::Trees;
+use super::patch::Changed;
 use super::repository::{Head, Repository, rule};
 use super::snapshots::{Difference, Effort};
 use super::status::Status;
@@ -53,6 +58,12 @@ pub(super) struct Tracked {
     hidden_rules: Option<BTreeMap<PathBuf, u64>>,
     /// Why the last look failed: what is known is old then.
     unseen: Option<String>,
+    /// Files are stored byte for byte.
+    pub(super) stores_plainly: bool,
+    /// The trees of the directories in the index.
+    pub(super) trees: Trees,
+    /// Trees that the repository has stored.
+    pub(super) stored_trees: HashSet<Id>,
 }
 
 /// What tells of touched paths.
@@ -82,9 +93,11 @@ pub(super) struct Look {
     pub(super) files: BTreeSet<PathBuf>,
     /// Repositories in this one.
     pub(super) nested: Vec<PathBuf>,
+    /// The same files with their contents, where they are known.
+    pub(super) changes: Option<Vec<Changed>>,
 }
 
-fn path_of(bytes: &[u8]) -> PathBuf {
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
@@ -103,12 +116,10 @@ impl Tracked {
         let failed = |error: io::Error| GitError::Failed(format!("cannot write snapshots: {error}"));
         repository.check()?;
         let head = repository.head().await;
-        let mut store = Store::create(directory, &repository).map_err(failed)?;
-        if let Some(objects) = objects {
-            store = store.writing_to(objects);
-        }
+        let store = Store::small(directory, &repository, objects.as_deref()).map_err(failed)?;
         store.set_head(&head).map_err(failed)?;
-        let Indexed { submodules, left_out, has_skipped } = store.take_index(&repository, &head, skipped).await;
+        let Indexed { submodules, left_out, has_skipped, trees: stored_trees } =
+            store.take_index(&repository, &head, skipped).await;
         let mut rules = repository.exclude_rules();
         skipped.iter().chain(&own).for_each(|path| rules.extend(rule(path)));
         store.exclude(&rules).map_err(failed)?;
@@ -117,6 +128,9 @@ impl Tracked {
         let watch = if has_skipped { Watching::Never } else { Watching::Off };
         let skipped = skipped.iter().chain(&own).cloned().collect();
         let mut tracked = Self {
+            stores_plainly: repository.stores_plainly(),
+            trees: Trees::default(),
+            stored_trees,
             repository,
             store,
             head,
@@ -235,9 +249,8 @@ impl Tracked {
                 Err(_) => stored.push(path),
             }
         }
-        self.update_index(&stored).await?;
         let is_same = stored.is_empty() && !self.now.tree.is_empty();
-        let tree = if is_same { self.now.tree.clone() } else { self.write_tree().await? };
+        let (tree, changes) = if is_same { (self.now.tree.clone(), None) } else { self.store_files(&stored).await? };
         let mut changed: BTreeSet<PathBuf> = BTreeSet::new();
         if tree != self.now.tree {
             changed.extend(stored);
@@ -255,6 +268,7 @@ impl Tracked {
             before: std::mem::replace(&mut self.now, Seen { tree, apart }),
             files: changed,
             nested: status.nested.iter().map(|path| self.repository.top.join(path_of(path))).collect(),
+            changes,
         })
     }
 
@@ -298,8 +312,18 @@ impl Tracked {
         (!files::is_readable(&self.repository.top.join(path))).then(|| "cannot be read".to_owned())
     }
 
-    /// Puts files as they are now into the index.
-    pub(super) async fn update_index(&self, paths: &[PathBuf]) -> Result<(), GitError> {
+    /// Puts files as they are now into the index, and gives its tree. The changes are known where git was not needed for that.
+    async fn store_files(&mut self, paths: &[PathBuf]) -> Result<(String, Option<Vec<Changed>>), GitError> {
+        if let Some(Stored { tree, changes }) = self.store_directly(paths) {
+            return Ok((tree, Some(changes)));
+        }
+        self.update_index(paths).await?;
+        Ok((self.write_tree().await?, None))
+    }
+
+    /// Lets git put files as they are now into the index.
+    pub(super) async fn update_index(&mut self, paths: &[PathBuf]) -> Result<(), GitError> {
+        self.trees.clear();
         let (beyond, there): (Vec<&PathBuf>, _) =
             paths.iter().partition(|path| is_beyond_symlink(&self.repository.top, path));
         let listed = |paths: &[&PathBuf], before: &[u8]| -> Vec<u8> {
@@ -356,8 +380,12 @@ impl Tracked {
     /// Commits that are new in HEAD, newest first, and their files.
     pub(super) async fn commits(&self, before: &Head) -> (Vec<String>, BTreeSet<PathBuf>) {
         let Some(head) = &self.head.commit else { return Default::default() };
+        if let Some(found) = commits(&self.objects(), head, before.commit.as_deref()) {
+            return found;
+        }
         let range = before.commit.as_ref().map_or_else(|| head.clone(), |before| format!("{before}..{head}"));
-        let form = ["log", "-z", "--max-count=50", "--format=format:%x01%h %s", "--name-only", "--no-renames"];
+        let most = format!("--max-count={MOST_COMMITS}");
+        let form = ["log", "-z", &most, "--format=format:%x01%h %s", "--name-only", "--no-renames"];
         let args = [&form[..], &["--end-of-options", &range]].concat();
         let printed = self.store.git(&args, Vec::new()).await.unwrap_or_default();
         let (mut commits, mut files) = (Vec::new(), BTreeSet::new());
@@ -449,7 +477,7 @@ impl Tracked {
     }
 }
 
-fn is_beyond_symlink(top: &Path, path: &Path) -> bool {
+pub(super) fn is_beyond_symlink(top: &Path, path: &Path) -> bool {
     let parents = path.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
     parents.into_iter().any(|parent| top.join(parent).is_symlink())
 }

@@ -11,7 +11,7 @@ use memchr::memchr;
 pub(crate) const DEFAULT_LINE_CAP: usize = 16 * 1024 * 1024;
 
 /// The longest part of a line that is longer than the cap. Whoever takes the parts copies each of them several times.
-const LONGEST_PART: usize = 1024 * 1024;
+const LONGEST_PART: usize = 256 * 1024;
 
 /// How many of them are handed on at once.
 const PARTS_AT_ONCE: usize = 2;

@@ -11,11 +11,13 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::pty::OpenptFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::exit_thread::ExitThread;
 use super::guardian::Halted;
 use super::stream::register;
 use super::table::Entry;
@@ -218,26 +220,43 @@ pub(super) fn set_limit(mark: u64) {
 /// is the right one.
 pub(super) fn signal(process: Identity, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
-    let Ok(descriptor) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };
-    if entry(process.pid).ok().flatten().is_some_and(|entry| entry.started == process.started) {
-        let _ = rustix::process::pidfd_send_signal(descriptor, signal);
-    }
+    let descriptor = rustix::process::pidfd_open(pid, PidfdFlags::empty());
+    let is_it = || entry(process.pid).ok().flatten().is_some_and(|entry| entry.started == process.started);
+    let _ = match descriptor {
+        Ok(descriptor) if is_it() => rustix::process::pidfd_send_signal(descriptor, signal),
+        // Kernels before 5.3 have no pidfds.
+        Err(Errno::NOSYS) if is_it() => rustix::process::kill_process(pid, signal),
+        _ => Ok(()),
+    };
 }
 
-/// A pidfd becomes readable when its process ends.
+/// Tells of the end of a process.
 #[derive(Debug)]
-pub(super) struct ExitWatch(AsyncFd<OwnedFd>);
+pub(super) enum ExitWatch {
+    /// A pidfd becomes readable when its process ends.
+    Descriptor(AsyncFd<OwnedFd>),
+    /// Where there are no pidfds: kernels before 5.3, and valgrind.
+    Thread(ExitThread),
+}
 
 impl ExitWatch {
     pub(crate) fn new(pid: Pid) -> io::Result<Self> {
-        let descriptor = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        Ok(Self(register(descriptor, Interest::READABLE)?))
+        match rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
+            Ok(descriptor) => Ok(Self::Descriptor(register(descriptor, Interest::READABLE)?)),
+            Err(Errno::NOSYS) => ExitThread::new(pid).map(Self::Thread),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // A failure of the reactor means that it shuts down: then nothing more will come.
-        let _ = ready!(self.0.poll_read_ready(context));
-        Poll::Ready(())
+        match self {
+            Self::Descriptor(descriptor) => {
+                // A failure of the reactor means that it shuts down: then nothing more will come.
+                let _ = ready!(descriptor.poll_read_ready(context));
+                Poll::Ready(())
+            }
+            Self::Thread(thread) => thread.poll(context),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod capture;
 mod clocks;
 mod descent;
 mod exit;
+mod exit_thread;
 mod faults;
 mod group;
 mod guardian;
@@ -63,12 +64,12 @@ pub use invocation::UnixSignal;
 pub use lines::Line;
 pub use lines::Lines;
 pub use lines::Part;
-pub use own::forbid_inspection;
 pub use own::own_program;
 pub use own::{
     die_by, ending_signals, enough_files, ignores, is_foreground, restore_signals, signal_name, suspend_self,
     take_signals,
 };
+pub use own::{forbid_inspection, keep_freed_memory};
 pub use peer::peer;
 pub use private_directory::PrivateDirectory;
 pub use private_file::PrivateFile;

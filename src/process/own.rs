@@ -29,6 +29,17 @@ pub fn forbid_inspection() {
     platform::forbid_inspection();
 }
 
+/// Keeps a little freed memory for the next message of an agent, instead of giving it back to the system each time. Call it before
+/// the first thread starts.
+#[expect(unsafe_code, reason = "the settings of the allocator are not in rustix")]
+pub fn keep_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    for (setting, bytes) in [(libc::M_TRIM_THRESHOLD, 1 << 20), (libc::M_MMAP_THRESHOLD, 512 << 10)] {
+        // SAFETY: sets a number of the allocator; nothing else runs yet.
+        unsafe { libc::mallopt(setting, bytes) };
+    }
+}
+
 /// True when this program is in the foreground of a terminal, so that a person can press Ctrl-Z.
 pub fn is_foreground() -> bool {
     let group = rustix::process::getpgrp();

@@ -6,20 +6,16 @@
 #![allow(clippy::unnecessary_wraps, reason = "the same signatures as in `linux.rs`")]
 
 use std::collections::HashSet;
-use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, Signal};
 use rustix::pty::OpenptFlags;
-use tokio::sync::oneshot;
 
 use super::guardian::Halted;
 use super::spawn;
@@ -106,25 +102,7 @@ pub(super) fn signal(process: Identity, signal: Signal) {
     }
 }
 
-/// A thread sits in `waitid`, told to leave the dead process for whoever reaps it.
-#[derive(Debug)]
-pub(super) struct ExitWatch(oneshot::Receiver<()>);
-
-impl ExitWatch {
-    pub(crate) fn new(pid: Pid) -> io::Result<Self> {
-        let (ended, receiver) = oneshot::channel();
-        std::thread::Builder::new().name("exit-watch".into()).stack_size(64 * 1024).spawn(move || {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            while matches!(rustix::process::waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
-            let _ = ended.send(());
-        })?;
-        Ok(Self(receiver))
-    }
-
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(context).map(drop)
-    }
-}
+pub(super) type ExitWatch = super::exit_thread::ExitThread;
 
 pub(super) fn adopt_orphans() -> bool {
     false

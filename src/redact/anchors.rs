@@ -11,6 +11,9 @@ pub(super) const LENGTH: usize = 4;
 /// More patterns than this make the vectorised search slower than two searches.
 const GROUP: usize = 48;
 
+/// Shorter inputs are first searched for the first two bytes of the anchors.
+const SHORT: usize = 64;
+
 /// A place where an anchor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hit {
@@ -24,6 +27,10 @@ pub(super) struct Hit {
 #[derive(Debug)]
 pub(super) struct Anchors {
     groups: Vec<Group>,
+    /// The first two bytes of all anchors, one bit for each pair.
+    pairs: Vec<u64>,
+    /// One of them has only one byte.
+    has_single: bool,
 }
 
 #[derive(Debug)]
@@ -54,12 +61,35 @@ impl Anchors {
                 _ => patterns.push((bytes, vec![(owner, offset)])),
             }
         }
+        let mut pairs = vec![0; (1 << 16) / 64];
+        for (bytes, _) in &patterns {
+            let seconds = bytes.get(1).map_or(0..=u8::MAX, |&second| second..=second);
+            seconds.for_each(|second| {
+                let (at, bit) = place(bytes[0], second);
+                pairs[at] |= bit;
+            });
+        }
         let mut groups = Vec::new();
         for same in patterns.chunk_by(|one, other| one.0.len() == other.0.len()) {
             let size = same.len().div_ceil(same.len().div_ceil(GROUP)).max(1);
             groups.extend(same.chunks(size).filter_map(Group::new));
         }
-        Self { groups }
+        let has_single = patterns.iter().any(|(bytes, _)| bytes.len() < 2);
+        Self { groups, pairs, has_single }
+    }
+
+    /// True when an anchor is in the input.
+    pub(super) fn is_in(&self, input: &[u8]) -> bool {
+        // The vectorised search is slow to begin.
+        let is_short = input.len() < SHORT;
+        let begins = |pair: &[u8]| {
+            let (at, bit) = place(pair[0], pair[1]);
+            self.pairs[at] & bit != 0
+        };
+        if is_short && input.len() > 1 && !input.windows(2).any(begins) && !self.has_single {
+            return false;
+        }
+        self.groups.iter().any(|group| group.search.next(input, 0).is_some())
     }
 
     /// Every place where an anchor is, in order.
@@ -75,6 +105,12 @@ impl Anchors {
         hits.sort_unstable();
         hits
     }
+}
+
+/// Where the bit of a pair is.
+fn place(first: u8, second: u8) -> (usize, u64) {
+    let number = usize::from(first) << 8 | usize::from(second);
+    (number / 64, 1 << (number % 64))
 }
 
 impl Group {
@@ -133,6 +169,7 @@ mod tests {
                     }
                 }
             }
+            prop_assert_eq!(set.is_in(text.as_bytes()), !expected.is_empty());
             prop_assert_eq!(set.find(text.as_bytes()), expected);
         }
     }

@@ -53,6 +53,11 @@ pub(super) fn flat(input: &[u8], more: bool) -> Option<Flat> {
     Some(flat)
 }
 
+/// True when something in the input may only change how it looks.
+pub(super) fn has_codes(input: &[u8]) -> bool {
+    memchr::memchr2(0x1b, b'\\', input).is_some() && Codes::new(input).next(0).is_some()
+}
+
 impl Flat {
     /// Where something was left out.
     pub(super) fn edges(&self) -> Vec<usize> {

@@ -86,6 +86,11 @@ impl Known {
         self.tokens.get(owner.checked_sub(self.forms.len() + 1)?)
     }
 
+    /// True when nothing in the whole input looks like a part of a secret.
+    pub(super) fn is_clear(&self, input: &[u8]) -> bool {
+        !self.anchors.is_in(input) && !flat::has_codes(input)
+    }
+
     /// The secrets of the input, and how far it is decided.
     pub(super) fn scan(&self, input: &[u8], before: &[u8], end: End) -> Scan {
         // An escape that is cut may turn out to be nothing, or any character.

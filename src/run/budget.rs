@@ -1,6 +1,7 @@
 //! What a run has spent: tokens, money, calls. Pure.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -137,9 +138,17 @@ pub struct Price {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prices {
     pub own: Pricing,
-    pub listed: BTreeMap<String, Price>,
-    /// When the listed prices were looked up.
+    /// The shipped list, read when it is first needed; `None` when it is not to be used.
+    pub list: Option<&'static LazyLock<PriceList>>,
+}
+
+/// The list prices that ralph ships.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PriceList {
+    /// When the prices were looked up.
     pub date: String,
+    pub models: BTreeMap<String, Price>,
 }
 
 impl Prices {
@@ -165,7 +174,7 @@ impl Prices {
             let is_date = rest.len() >= 9 && rest[1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
             (rest.is_empty() || rest.starts_with('[') || rest.starts_with(['-', '@']) && is_date).then_some(())
         };
-        self.listed.iter().find(|(name, _)| fits(name).is_some()).map(|(_, price)| *price)
+        self.list?.models.iter().find(|(name, _)| fits(name).is_some()).map(|(_, price)| *price)
     }
 }
 
@@ -233,6 +242,10 @@ mod tests {
 
     #[test]
     fn a_reported_cost_wins_and_the_rest_is_computed_from_the_users_prices() {
+        static LIST: LazyLock<PriceList> = LazyLock::new(|| PriceList {
+            date: String::new(),
+            models: BTreeMap::from([("gpt-5".to_owned(), Price { input: 2.0, output: 10.0, ..Price::default() })]),
+        });
         let price = Price { input: 2.0, output: 10.0, cached: Some(0.2), cache_write: None };
         let pricing = Pricing(BTreeMap::from([("big".to_owned(), price), ("big-mini".to_owned(), Price::default())]));
         let of = |model: &str| Usage {
@@ -240,8 +253,7 @@ mod tests {
             cached_tokens: Some(500_000),
             ..usage(1_000_000, 100_000)
         };
-        let prices =
-            Prices { own: pricing, listed: BTreeMap::from([("gpt-5".to_owned(), price)]), date: String::new() };
+        let prices = Prices { own: pricing, list: Some(&LIST) };
         let cost = prices.cost(&of("big-4"), None).unwrap();
         assert!((cost.usd - (1.0 + 0.1 + 1.0)).abs() < 1e-9, "{cost:?}");
         assert_eq!(cost.source, CostSource::Computed);

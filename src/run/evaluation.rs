@@ -360,10 +360,10 @@ impl Looping<'_> {
             recorder.fact(Fact::Notice { message })?;
         }
         if cost.is_some_and(|cost| cost.source == CostSource::Estimated)
+            && let Some(list) = self.plan.prices.list
             && !std::mem::replace(&mut self.memory.noticed_estimate, true)
         {
-            let message =
-                format!("cost estimated from list prices of {}; `--no-prices` turns it off", self.plan.prices.date);
+            let message = format!("cost estimated from list prices of {}; `--no-prices` turns it off", list.date);
             recorder.fact(Fact::Notice { message })?;
         }
         result.receipt.cost = cost;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Zoned;
-
 use super::budget::Spent;
 use super::decide::{Failure, Report};
 use super::iteration::StatusBlocks;
@@ -12,6 +10,7 @@ use super::reading::Reading;
 use crate::error::UserError;
 use crate::event::FailureClass;
 use crate::journal::Receipt;
+use crate::local_time;
 use crate::process::{Ended, StopReason};
 use crate::signals::promise::Heard;
 
@@ -84,7 +83,7 @@ pub(super) fn result_of(
     };
     let assumed = tally.assumed;
     let answered = tally.answered || tally.tools > 0;
-    let judgement = judge(&tally, authority, ended, &Zoned::now());
+    let judgement = judge(&tally, authority, ended, &local_time::now());
     let receipt = Receipt {
         iteration: number,
         ended: judgement.ended.clone(),

@@ -19,6 +19,7 @@ use super::verify::Check;
 use crate::agent::{Agent, Mode, Way};
 use crate::control::Order;
 use crate::error::UserError;
+use crate::local_time;
 use crate::process::{Clocks, Size};
 use crate::sandbox::Sandbox;
 use crate::signals::promise::Rule;
@@ -134,7 +135,7 @@ impl Plan {
     /// The user's words with their variables, as far as they are known.
     pub(super) fn filled(&self, words: &str, iteration: u32, last: Option<&str>, more: &[(String, String)]) -> String {
         let (iteration, most) = (iteration.to_string(), self.policy.max_iterations.to_string());
-        let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
+        let date = local_time::now().strftime("%Y-%m-%d").to_string();
         let goal = goal(words);
         let plan = if template::mentions(words, "plan") { self.plan_text() } else { String::new() };
         let workspace = self.workspace.display().to_string();

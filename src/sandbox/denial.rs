@@ -1,6 +1,9 @@
 //! What a tool's complaint has to do with the wall: one line for people and for the next prompt. Looks at paths only.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
 
 use super::data;
 use super::explain::Answer;
@@ -10,16 +13,24 @@ use super::policy::Sandbox;
 const SIGNS: [&str; 6] =
     ["permission denied", "operation not permitted", "read-only file system", "eacces", "eperm", "erofs"];
 
+/// The signs in small and in capital letters, and with one at the beginning of a sentence or of each word.
+static SEARCH: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
+    let forms = SIGNS.iter().flat_map(|sign| {
+        let title = sign.split(' ').map(capital).collect::<Vec<_>>().join(" ");
+        [(*sign).to_owned(), sign.to_ascii_uppercase(), capital(sign), title, sign.replace("read-only", "Read-Only")]
+    });
+    AhoCorasick::new(forms).unwrap_or_else(|error| panic!("the signs of a refusal: {error}"))
+});
+
 /// The longest part of an output that is kept for an explanation.
 const LONGEST_LINE: usize = 400;
 
 /// The lines of an output that complain of permissions; few, and short.
 pub(crate) fn complaints(text: &str) -> impl Iterator<Item = String> + '_ {
-    let tells = |line: &&str| {
-        let line = line.to_ascii_lowercase();
-        SIGNS.iter().any(|sign| line.contains(sign))
-    };
-    text.lines().filter(tells).take(5).map(|line| line.chars().take(LONGEST_LINE).collect())
+    // Nearly every output has none, which one search at memory speed tells.
+    let lines = SEARCH.is_match(text).then(|| text.lines()).into_iter().flatten();
+    lines.filter(|line| SEARCH.is_match(*line)).take(5).map(|line| line.chars().take(LONGEST_LINE).collect())
 }
 
 impl Sandbox {

@@ -59,13 +59,14 @@ pub(crate) struct Built {
 /// Builds the wall for a workspace; nothing is behind it yet.
 pub(crate) fn build(
     options: Options,
-    agents: Vec<KnownAgent>,
+    agents: impl FnOnce() -> Vec<KnownAgent>,
     workspace: &Path,
     purpose: Purpose,
 ) -> Result<Built, UserError> {
     if options.mode == Mode::Off {
         return Ok(Built { sandbox: None, notices: Vec::new() });
     }
+    let agents = agents();
     let machine = wall::machine();
     let backend = match choose(&machine, options.backend) {
         Ok(backend) => backend,

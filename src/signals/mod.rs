@@ -4,6 +4,7 @@ pub(crate) mod acceptance;
 pub(crate) mod appeal;
 pub(crate) mod denial;
 pub(crate) mod markdown;
+mod marker;
 pub mod promise;
 pub(crate) mod stall;
 pub(crate) mod status_block;

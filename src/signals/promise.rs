@@ -4,12 +4,13 @@
 //! empty, alone or after a finished sentence. Everything else is at most a near miss. This file must never
 //! look at thinking, tool output, stderr or an echo of the prompt.
 
+use std::sync::{Arc, OnceLock};
+
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
 
-use super::markdown::{
-    Blocks, Place, heading_mark_free, is_emphasis, is_invisible, list_mark_free, trim_end, trim_start,
-};
+use super::markdown::{Blocks, Place, is_invisible, trim_end, trim_start};
+use super::marker::{closes, resembles};
 use super::topics::Topics;
 use super::{Signal, appeal};
 use crate::event::{Event, Messages, Tag};
@@ -27,11 +28,6 @@ pub(crate) const OF_SOME_RUNS: [&str; 3] =
 
 /// How much of a message is kept, for the reason or the question in it.
 const KEPT_MESSAGE: usize = 16 * 1024;
-
-/// What a sentence ends with, so that a marker may follow it on the same line.
-const SENTENCE_ENDS: [char; 3] = ['。', '！', '✅'];
-/// The same, but these also are inside names and code: a marker that is a word must keep a distance.
-const NARROW_ENDS: [char; 2] = ['.', '!'];
 
 /// A line longer than this is kept by its two ends; the rule needs no more.
 const LONGEST_LINE: usize = 128 * 1024;
@@ -57,7 +53,7 @@ pub struct Rule {
     told: String,
     place: Match,
     /// Says in one search that a line has no marker at all, which is true of nearly every line.
-    any: Option<AhoCorasick>,
+    any: Arc<OnceLock<Option<AhoCorasick>>>,
 }
 
 impl Rule {
@@ -68,28 +64,27 @@ impl Rule {
             None => COMPLETION.map(str::to_owned).to_vec(),
         };
         let told = if let [only] = completion.as_slice() { only.clone() } else { COMPLETION[1].to_owned() };
-        Self { completion, told, place, any: None }.with_search()
+        Self { completion, told, place, any: Arc::default() }
     }
 
-    fn with_search(mut self) -> Self {
+    /// True when there may be a marker in a text.
+    fn is_in(&self, text: &str) -> bool {
         // Without it, each marker is searched for on its own.
-        self.any = AhoCorasick::new(self.markers()).ok();
-        self
+        let any = self.any.get_or_init(|| AhoCorasick::new(self.markers()).ok());
+        any.as_ref().is_none_or(|any| any.is_match(text))
     }
 
     /// The first marker that a line has.
     fn marker_in(&self, line: &str) -> Option<&str> {
-        if self.any.as_ref().is_some_and(|any| !any.is_match(line)) {
-            return None;
-        }
-        self.markers().find(|marker| line.contains(marker))
+        if self.is_in(line) { self.markers().find(|marker| line.contains(marker)) } else { None }
     }
 
     /// The same rule, for a kind of run that these markers complete too.
     #[must_use]
     pub(crate) fn or(mut self, markers: &[impl AsRef<str>]) -> Self {
         self.completion.extend(markers.iter().map(|marker| marker.as_ref().to_owned()));
-        self.with_search()
+        self.any = Arc::default();
+        self
     }
 
     /// True for an event that claims completion: its topic is a completion marker.
@@ -120,7 +115,7 @@ impl Rule {
     }
 
     /// The markers that mean the same as this one.
-    fn alike<'a>(&'a self, marker: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+    pub(super) fn alike<'a>(&'a self, marker: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
         if self.completion.iter().any(|known| known == marker) {
             Box::new(self.completion.iter().map(String::as_str))
         } else {
@@ -342,10 +337,14 @@ impl Message {
         }
         self.tail.push_str(ending(text, KEPT_MESSAGE));
         let mut rest = text;
-        while let Some(end) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
+        if let Some(end) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
             self.partial.push_str(&rest[..end]);
             rest = &rest[end + 1..];
             self.end_line(rule, topics);
+        }
+        if let Some(end) = memchr::memrchr2(b'\n', b'\r', rest.as_bytes()) {
+            self.whole_lines(&rest[..end], rule, topics);
+            rest = &rest[end + 1..];
         }
         self.partial.push_str(rest);
         if self.partial.len() > LONGEST_LINE {
@@ -355,6 +354,33 @@ impl Message {
             self.partial.truncate(head);
             self.partial.push_str(&tail);
         }
+    }
+
+    /// Takes lines that came together. One search tells that none of them has a marker or an event, as nearly always.
+    fn whole_lines(&mut self, text: &str, rule: &Rule, topics: &mut Topics) {
+        let plain = rule.place != Match::AnyLine && !topics.is_open() && !Topics::begins_in(text) && !rule.is_in(text);
+        let mut last: Option<(&str, Option<Place>)> = None;
+        let mut from = 0;
+        for end in memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).chain([text.len()]) {
+            let line = &text[from..end];
+            from = end + 1;
+            if !plain {
+                self.partial.push_str(line);
+                self.end_line(rule, topics);
+            } else if line.chars().all(is_invisible) {
+                self.blocks.blank();
+            } else {
+                last = Some((line, self.blocks.line(line)));
+            }
+        }
+        let Some((line, place)) = last else { return };
+        // The line before the first of these may have one.
+        if let Some(marker) = rule.marker_in(&self.last.text) {
+            self.seen = Some((marker.to_owned(), std::mem::take(&mut self.last.text)));
+        }
+        self.last.text.clear();
+        self.last.text.push_str(line);
+        self.last.place = place;
     }
 
     fn end_line(&mut self, rule: &Rule, topics: &mut Topics) {
@@ -394,84 +420,6 @@ impl Message {
             None => self.seen,
         }
     }
-}
-
-/// True when the line ends with the marker, alone or after a finished sentence.
-fn closes(line: &str, marker: &str, rule: &Rule) -> bool {
-    let unescaped = line.replace("\\_", "_");
-    [line, &unescaped].iter().any(|line| {
-        let Some(mut before) = before_marker(line, marker) else { return false };
-        while let Some(earlier) = rule.alike(marker).find_map(|marker| before_marker(before, marker)) {
-            before = earlier;
-        }
-        // What is right before the marker may only decorate it.
-        let words = before.trim_end_matches(is_emphasis);
-        let sentence = trim_end(words).trim_end_matches(is_emphasis);
-        // `- ` and `+ ` are marks of a list; without the blank they are those of a diff.
-        if words.ends_with(['+', '-']) {
-            return false;
-        }
-        let narrow = trim_end(words).len() < words.len() || marker.starts_with('<');
-        is_only_marks(before)
-            || !trim_start(before).starts_with('<')
-                && (sentence.ends_with(SENTENCE_ENDS) || sentence.ends_with(NARROW_ENDS) && narrow)
-                && sentence.len() > 1
-    })
-}
-
-/// What is before a marker that closes the line; decoration and one full stop may follow it. Decoration has two
-/// sides: a mark on one side only is a character too many.
-fn before_marker<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
-    let mut rest = trim_end(line);
-    let mut stop_allowed = true;
-    let mut closing = String::new();
-    loop {
-        if let Some(before) = rest.strip_suffix(marker) {
-            let opening = &before[before.trim_end_matches(is_emphasis).len()..];
-            let paired =
-                closing.chars().all(|mark| before.contains(mark)) && opening.chars().all(|mark| closing.contains(mark));
-            return paired.then_some(before);
-        }
-        let last = rest.chars().next_back()?;
-        match last {
-            _ if is_emphasis(last) => closing.push(last),
-            '.' | '!' if stop_allowed => stop_allowed = false,
-            _ => return None,
-        }
-        rest = trim_end(&rest[..rest.len() - last.len_utf8()]);
-    }
-}
-
-/// True when nothing but heading marks, list marks and emphasis is left.
-fn is_only_marks(text: &str) -> bool {
-    let bare = |text: &str| text.trim_matches(|character| is_emphasis(character) || is_invisible(character)).to_owned();
-    let mut text = bare(text);
-    while !text.is_empty() {
-        // The blank after a mark may have been trimmed away with what followed it.
-        let rest = bare(heading_mark_free(list_mark_free(&format!("{text} "))));
-        if rest.len() >= text.len() {
-            return false;
-        }
-        text = rest;
-    }
-    true
-}
-
-/// True when the line has the marker in it, or something that looks like it.
-fn resembles(line: &str, marker: &str) -> bool {
-    let is_word = |text: &str, at: usize| {
-        let joins = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
-        !joins(text[..at].chars().next_back()) && !joins(text[at + marker.len()..].chars().next())
-    };
-    let line = line.replace("\\_", "_");
-    // A marker that is an ordinary word is only meant where it is exactly.
-    if marker.chars().all(|character| character.is_alphanumeric() || character.is_whitespace()) {
-        return line.match_indices(marker).any(|(at, _)| is_word(&line, at));
-    }
-    let fold = |text: &str| -> String {
-        text.chars().filter(|c| !is_invisible(*c) && !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
-    };
-    fold(&line).contains(&fold(marker))
 }
 
 fn shortened(line: &str) -> String {

@@ -19,7 +19,7 @@ pub(crate) struct Stall {
     /// For each length of cycle: how many steps in a row were the same as the one a cycle ago.
     same: [u32; LONGEST_CYCLE],
     /// The text that is being said.
-    text: DefaultHasher,
+    text: Print,
     open: bool,
     /// Everything the iteration did, for a comparison with the next.
     work: DefaultHasher,
@@ -35,7 +35,7 @@ impl Stall {
                     self.close();
                 }
                 // Without marks between fragments: how they are cut says nothing.
-                self.text.write(text.as_bytes());
+                self.text.add(text.as_bytes());
                 self.open = true;
                 if !*delta {
                     self.close();
@@ -55,8 +55,8 @@ impl Stall {
             }
             Event::ToolOutput { text, .. } => {
                 self.close();
-                let mut step = DefaultHasher::new();
-                text.hash(&mut step);
+                let mut step = Print::default();
+                step.add(text.as_bytes());
                 self.step(step.finish());
             }
             _ => self.close(),
@@ -92,6 +92,56 @@ impl Stall {
             self.steps.remove(0);
         }
         self.steps.push(step);
+    }
+}
+
+/// A number for a text, however it is cut: eight bytes at a time, because all words of an agent go through it.
+#[derive(Debug, Default)]
+struct Print {
+    state: u64,
+    /// Bytes that wait for a whole word, the first lowest, and how many there are.
+    held: u64,
+    count: u32,
+    length: u64,
+}
+
+impl Print {
+    fn add(&mut self, mut bytes: &[u8]) {
+        self.length += bytes.len() as u64;
+        while self.count > 0
+            && let Some((&first, rest)) = bytes.split_first()
+        {
+            self.hold(first);
+            bytes = rest;
+        }
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        for &byte in rest {
+            self.hold(byte);
+        }
+    }
+
+    fn hold(&mut self, byte: u8) {
+        self.held |= u64::from(byte) << (8 * self.count);
+        self.count += 1;
+        if self.count == 8 {
+            self.count = 0;
+            let word = std::mem::take(&mut self.held);
+            self.mix(word);
+        }
+    }
+
+    fn mix(&mut self, word: u64) {
+        self.state = (self.state.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(mut self) -> u64 {
+        let (held, length) = (self.held, self.length);
+        self.mix(held);
+        self.mix(length);
+        self.state ^ (self.state >> 32)
     }
 }
 

@@ -3,6 +3,9 @@
 //! Pure. The last block wins, and its explicit `EXIT_SIGNAL` beats everything else that the block says. It must only be
 //! shown the agent's own words.
 
+use std::sync::LazyLock;
+
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use super::Signal;
@@ -14,6 +17,8 @@ pub(crate) const END: &str = "---END_RALPH_STATUS---";
 
 /// No line of a block is longer than this.
 const LONGEST_LINE: usize = 4096;
+
+static SEARCH: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(BEGIN));
 
 /// What an agent says of its own work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,14 +135,18 @@ impl Watch {
         if !*delta {
             self.end_line();
         }
-        let mut lines = text.split('\n');
-        if let Some(first) = lines.next() {
+        let mut rest = text.as_str();
+        if let Some((first, more)) = rest.split_once('\n') {
             self.hold(first);
-        }
-        for line in lines {
             self.end_line();
-            self.hold(line);
+            let (whole, last) = more.rsplit_once('\n').unwrap_or(("", more));
+            // Nearly no words have a block in them.
+            if self.open || SEARCH.find(whole.as_bytes()).is_some() {
+                whole.split('\n').for_each(|line| self.line(&line[..line.floor_char_boundary(LONGEST_LINE)]));
+            }
+            rest = last;
         }
+        self.hold(rest);
         if !*delta {
             self.end_line();
         }

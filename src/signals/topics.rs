@@ -45,6 +45,11 @@ impl Topics {
         self.open.is_some()
     }
 
+    /// True when an event may begin in a text.
+    pub(crate) fn begins_in(text: &str) -> bool {
+        OPENING.find(text.as_bytes()).is_some()
+    }
+
     /// Takes the next line of a message.
     pub(crate) fn line(&mut self, line: &str, fenced: bool) {
         if self.open.is_none() && (fenced || OPENING.find(line.as_bytes()).is_none()) {

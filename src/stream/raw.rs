@@ -11,6 +11,8 @@ const LONGEST_LINE: usize = 8 * 1024;
 
 /// No more waits for a secret to be told from what only looks like one.
 const MOST_WAITING: usize = 1024 * 1024;
+/// The same for plain text, where a fragment has as many bytes as its text.
+const MOST_PLAIN: usize = 128 * 1024;
 
 /// What a line is replaced by when the fragment cannot be found in it.
 const LINE: &[u8] = b"[redacted:line]";
@@ -22,8 +24,9 @@ pub(super) struct Piece {
     pub(super) text: String,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Raw {
+    most: usize,
     bytes: Vec<u8>,
     /// How many whole lines wait.
     lines: usize,
@@ -38,6 +41,11 @@ pub(super) enum Wait {
 }
 
 impl Raw {
+    pub(super) const fn new(is_plain: bool) -> Self {
+        let most = if is_plain { MOST_PLAIN } else { MOST_WAITING };
+        Self { most, bytes: Vec::new(), lines: 0, waiting: Vec::new() }
+    }
+
     /// How many whole lines wait.
     pub(super) const fn lines(&self) -> usize {
         self.lines
@@ -67,7 +75,7 @@ impl Raw {
         }
         self.redact(&secret);
         self.waiting.extend(verdict.waiting);
-        if wait == Wait::Yes && self.bytes.len() <= MOST_WAITING {
+        if wait == Wait::Yes && self.bytes.len() <= self.most {
             self.lines = memchr_iter(b'\n', &self.bytes).count();
             return Cow::Owned(Vec::new());
         }
@@ -78,7 +86,7 @@ impl Raw {
     }
 
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(self).bytes
+        std::mem::take(&mut self.bytes)
     }
 
     fn redact(&mut self, pieces: &[Piece]) {

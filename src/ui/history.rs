@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::appearance::Appearance;
 use super::figures;
@@ -16,6 +15,7 @@ use super::words;
 use crate::journal::place::{Place, PlaceState};
 use crate::journal::summary::{IterationSummary, Summary};
 use crate::journal::{Cost, Outcome, Receipt};
+use crate::local_time;
 
 /// One run with what is shown of it.
 #[derive(Clone, Debug)]
@@ -67,12 +67,12 @@ impl RunDetails {
 
 /// A time as people here read it.
 pub(crate) fn local(at: Option<Timestamp>) -> String {
-    at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
+    at.map_or_else(|| "?".to_owned(), |at| at.to_zoned(local_time::zone()).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// The time of day where the user is.
 pub(crate) fn clock(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
+    at.to_zoned(local_time::zone()).strftime("%H:%M:%S").to_string()
 }
 
 fn money(cost: Option<Cost>) -> String {

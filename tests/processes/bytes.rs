@@ -93,8 +93,10 @@ fn a_line_beyond_the_cap_comes_in_marked_parts_and_the_next_one_is_whole() {
             assert_eq!(from, Stream::Stdout);
             lines.push(bytes, |line| parts.push((line.part, line.bytes.len())));
         }
-        let middle = (Part::Middle, 1_000_000);
-        let expected = [(Part::First, 1_000_000), middle, middle, middle, (Part::Last, 1_000_000), (Part::Whole, 4)];
-        assert_eq!(parts, expected);
+        let [(Part::First, _), middle @ .., (Part::Last, _), (Part::Whole, 4)] = &parts[..] else {
+            panic!("{parts:?}");
+        };
+        assert!(middle.iter().all(|(part, length)| *part == Part::Middle && *length <= 1_000_000), "{parts:?}");
+        assert_eq!(parts.iter().map(|(_, length)| length).sum::<usize>(), 5_000_004);
     });
 }

@@ -99,20 +99,23 @@ impl<W: Write> LineView<W> {
         if !delta {
             self.let_go(message)?;
         }
-        let Some(end) = text.rfind('\n') else {
+        let Some(end) = memchr::memrchr(b'\n', text.as_bytes()) else {
             message.held.push_str(text);
             return if delta && message.held.len() <= LONGEST_HELD { Ok(()) } else { self.let_go(message) };
         };
-        let mut lines = text[..end].split('\n');
-        if let Some(first) = lines.next() {
+        let mut from = 0;
+        for next in memchr::memchr_iter(b'\n', &text.as_bytes()[..=end]) {
+            let line = &text[from..next];
+            from = next + 1;
+            if message.held.is_empty() {
+                self.spoken(message, line.strip_suffix('\r').unwrap_or(line))?;
+                continue;
+            }
             let mut held = std::mem::take(&mut message.held);
-            held.push_str(first);
+            held.push_str(line);
             self.spoken(message, held.strip_suffix('\r').unwrap_or(&held))?;
             held.clear();
             message.held = held;
-        }
-        for line in lines {
-            self.spoken(message, line.strip_suffix('\r').unwrap_or(line))?;
         }
         message.held.push_str(&text[end + 1..]);
         if delta { Ok(()) } else { self.let_go(message) }

@@ -12,6 +12,7 @@ use crate::ui::text::{cut, rows, safe, width};
 
 /// The width of the longest tag or callout.
 const TAG_WIDTH: usize = 7;
+const BLANKS: &str = "       ";
 /// Room for what the terminal itself writes behind the last row, such as `^C`.
 const MARGIN: usize = 3;
 
@@ -172,8 +173,7 @@ impl<W: Write> Output<W> {
             self.line.push_str(head.tag);
             self.line.push_str(if head.tag.is_empty() { "  " } else { ": " });
         } else {
-            let padding = TAG_WIDTH.saturating_sub(head.tag.len());
-            self.line.extend(std::iter::repeat_n(' ', padding));
+            self.line.push_str(&BLANKS[head.tag.len().min(TAG_WIDTH)..]);
             paint(&mut self.line, palette, head.ink, head.tag);
             self.line.push(' ');
             paint(&mut self.line, palette, Ink::Dim, head.gutter);
