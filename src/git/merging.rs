@@ -1,6 +1,6 @@
 //! Rebases a branch without a work tree: commits are replayed as objects, so that a conflict leaves nothing behind.
 
-use super::command::GitError;
+use super::command::{GitError, version};
 use super::files_at::path_of;
 use super::writer::{Author, Writer};
 
@@ -83,7 +83,10 @@ impl Writer {
         let one = self.commit_tree(&one, &[base], "one side", None).await?;
         let other = self.commit_tree(&other, &[base], "other side", None).await?;
         let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &one, &other];
-        let (clean, printed) = self.ask(&args).await?;
+        let (clean, printed) = match self.ask(&args).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(too_old().await.unwrap_or(error)),
+        };
         let mut parts = printed.bytes.split(|&byte| byte == 0).filter(|part| !part.is_empty());
         let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).trim().to_owned();
         if clean {
@@ -100,5 +103,33 @@ impl Writer {
         let mut next = || parts.next().unwrap_or_default();
         let author = Author { name: next(), email: next(), date: next() };
         Ok((author, next()))
+    }
+}
+
+/// Words for a git that cannot merge without a work tree.
+async fn too_old() -> Option<GitError> {
+    let here = version().await.ok()?;
+    is_too_old(&here).then(|| GitError::Failed(format!("a rebase needs git 2.38 or newer, and this is {here}")))
+}
+
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.trim_start_matches("git version ").split('.').map_while(|part| part.parse::<u32>().ok());
+    matches!((numbers.next(), numbers.next()), (Some(first), Some(second)) if (first, second) < (2, 38))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_too_old;
+
+    #[test]
+    fn a_git_that_cannot_rebase_is_known_by_its_version() {
+        for (version, old) in [
+            ("git version 2.34.1", true),
+            ("git version 2.38.0", false),
+            ("git version 2.47.3 (Apple Git-1)", false),
+            ("?", false),
+        ] {
+            assert_eq!(is_too_old(version), old, "{version}");
+        }
     }
 }
