@@ -344,10 +344,12 @@ impl Looping<'_> {
                 let wait_ms = (!after.is_zero()).then(|| milliseconds(after));
                 let verdict = if after.is_zero() { "again" } else { "wait" }.to_owned();
                 let memory = self.remembered();
+                // The wait begins with the decision, however long it takes to write it down.
+                let decided = Moment::now();
                 recorder.fact(Fact::Decision { verdict, reason, wait_ms, outcome: None, memory })?;
                 recorder.sync()?;
                 let after = match self.before_wait(after, recorder, interrupts).await? {
-                    Ok(after) => after,
+                    Ok(after) => after.saturating_sub(decided.elapsed()),
                     Err((outcome, reason)) => return self.settle(outcome, reason, recorder).map(Some),
                 };
                 let began = Moment::now();
