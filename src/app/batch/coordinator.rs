@@ -109,6 +109,7 @@ impl<R: Runner> Coordinator<R> {
                     self.merged(&id, commit.clone()).await?;
                 }
                 Stage::Merged { .. } => {
+                    self.runner.merged(&id).await;
                     let _ = merge_queue::clean(&start, &self.places, &branch).await;
                 }
                 Stage::Running => {
@@ -226,6 +227,7 @@ impl<R: Runner> Coordinator<R> {
         };
         self.record(Fact::Merged { task: id.clone(), commit: commit.clone() })?;
         say(&format!("merged {id} into `{}` as {}", start.target, commit.get(..7).unwrap_or(&commit)));
+        self.runner.merged(id).await;
         if let Err(error) = merge_queue::clean(&start, &self.places, &branch).await {
             out::warn(format_args!("cannot clean up after {id}: {error}"));
         }

@@ -4,6 +4,8 @@ mod coordinator;
 mod local;
 mod merge_queue;
 
+mod on_fleet;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,10 +15,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use self::coordinator::{Coordinator, batches};
-use self::local::{Local, Places};
+pub(crate) use self::local::{Local, Places};
 use crate::app::choose::settle;
 use crate::app::find::{self, print};
 use crate::app::{repository, working_directory};
+use crate::batch::runner::Runner;
 use crate::batch::sources;
 use crate::batch::state::{self, Batch, Fact, Ledger, Stage, Start};
 use crate::batch::task::TaskId;
@@ -80,6 +83,7 @@ fn failed(error: &GitError) -> UserError {
 pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
     process::protect(process::own_program());
     let project = Project::here()?;
+    let on = on_fleet::wanted(args)?;
     let found = sources::open(args.source.as_deref(), &project.workspace)?.read()?;
     sources::check(&found, &[])?;
     if found.is_empty() {
@@ -115,13 +119,14 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
         repository: project.repository.top.clone(),
         target,
         source: args.source.clone().unwrap_or_default(),
-        jobs: args.jobs.count(),
+        jobs: if on.is_some() { args.jobs.on_fleet() } else { args.jobs.count() },
         max_cost: args.max_cost,
         max_seconds: args.max_time.map(|time| time.as_secs()),
         max_failures: args.max_failures,
         merge_attempts: 2,
         checks: checks.map(|it| (it.command.clone(), it.directory.clone(), it.timeout.as_secs())).collect(),
         run_args: args.run_args(),
+        on,
     };
     let directory = batches(&project.store).join(&id);
     let unusable = |error: std::io::Error| crate::app::execute::unusable(&directory, &error);
@@ -133,7 +138,7 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
     for fact in std::iter::once(Fact::BatchStart { start: Box::new(start) }).chain(tasks) {
         ledger.record(fact).map_err(unusable)?;
     }
-    drive(project, &directory, ledger)
+    drive(project, &directory, ledger, args.on.as_deref())
 }
 
 /// `ralph batch resume`, and `retry` of a task.
@@ -155,7 +160,7 @@ pub(crate) fn resume(retry: Option<&str>) -> Result<u8, UserError> {
         }
         ledger.record(Fact::Retried { task: id }).map_err(unusable)?;
     }
-    drive(project, &directory, ledger)
+    drive(project, &directory, ledger, None)
 }
 
 /// `ralph batch skip`, without a coordinator.
@@ -210,13 +215,28 @@ fn lock(directory: &Path) -> Result<File, UserError> {
     }
 }
 
-fn drive(project: Project, directory: &Path, ledger: Ledger) -> Result<u8, UserError> {
+/// Runs a batch to its end: here, or on the fleet that it was started with. `on` has the credentials, if they were given.
+fn drive(project: Project, directory: &Path, ledger: Ledger, on: Option<&str>) -> Result<u8, UserError> {
     let places = Arc::new(project.places());
+    if let Some(fleet) = ledger.batch.start.on.clone() {
+        return on_fleet::drive(project, directory, ledger, places, &fleet, on);
+    }
+    let local = Local::new(Arc::clone(&places), directory, ledger.batch.start.run_args.clone());
+    drive_with(project, directory, ledger, places, local)
+}
+
+fn drive_with<R: Runner>(
+    project: Project,
+    directory: &Path,
+    ledger: Ledger,
+    places: Arc<Places>,
+    runner: R,
+) -> Result<u8, UserError> {
     let start = ledger.batch.start.clone();
     let source = (!start.source.is_empty()).then_some(start.source.as_str());
     let coordinator = Coordinator {
         ledger: Rc::new(RefCell::new(ledger)),
-        runner: Local::new(Arc::clone(&places), directory, start.run_args.clone()),
+        runner,
         settings: Rc::new(project.settings),
         places,
         source: sources::open(source, &start.workspace).ok(),
