@@ -108,7 +108,8 @@ impl Writer {
             let name = format!("{KNOWN}/{number}");
             let old = self.repository.resolve(&name, 1);
             if old.as_deref() != Some(id) {
-                self.update_ref(&name, Some(id), old.as_deref(), "fetch").await?;
+                // Another fetch into the same copy may be faster.
+                let _ = self.update_ref(&name, Some(id), old.as_deref(), "fetch").await;
             }
         }
         Ok(())

@@ -32,6 +32,7 @@ use crate::control::Order;
 use crate::error::UserError;
 use crate::git::{self, GitError, PushError, Repository, Writer};
 use crate::journal::RunDirectory;
+use crate::journal::disk::{Disk as _, RealDisk};
 use crate::journal::place::Place;
 use crate::ui::{harmless, out};
 
@@ -118,6 +119,8 @@ impl Fleet {
         let tips = writer.remote_tips(&on.repo).await;
         let tips =
             tips.map_err(|error| UserError::usage(format!("cannot use the repository `{}`: {error}", on.repo)))?;
+        // The merge queue checks there, as beside worktrees of tasks.
+        RealDisk.directory(&places.worktrees).map_err(|error| super::unusable(&places.worktrees, &error))?;
         let batch = start.batch.clone();
         let (of_journal, of_batch) = (Arc::clone(&places), batch.clone());
         let runs = move |task: &TaskId| {
@@ -280,9 +283,9 @@ impl Inner {
             };
             entry.carrier = repair.as_ref().map(|repair| repair.carrier.clone());
             if !under_way {
-                let subject = names::task_subject(&self.batch, task, self.on.label.as_deref());
-                // A message of an earlier round whose worker could not acknowledge it.
-                let _ = self.hub.tasks.purge().filter(subject).await;
+                if read.is_some() {
+                    self.withdraw(task).await;
+                }
                 let revision = read.map_or(0, |(_, revision)| revision);
                 match lease::write(&self.hub.state, &key, &entry, revision).await {
                     Ok(_) => {}
@@ -300,6 +303,15 @@ impl Inner {
             return Ok(entry.round);
         }
         Err(UserError::failed("NATS does not answer"))
+    }
+
+    /// Takes a message out of the queue: one of an earlier round whose worker could not acknowledge it, or a cancelled one. By its number:
+    /// a purge makes servers before 2.10 skip other messages.
+    async fn withdraw(&self, task: &TaskId) {
+        let subject = names::task_subject(&self.batch, task, self.on.label.as_deref());
+        if let Some(Ok(message)) = super::soon(self.hub.tasks.get_last_raw_message_by_subject(&subject)).await {
+            let _ = super::soon(self.hub.tasks.delete_message(message.sequence)).await;
+        }
     }
 
     async fn publish(&self, work: &Work, entry: &Entry, repair: Option<Repair>) -> Result<(), UserError> {
@@ -422,8 +434,7 @@ impl Inner {
                 let ended = Ended { run: entry.run.clone(), cost_usd: entry.cost_usd, result: WorkResult::Stopped };
                 let stopped = Entry { phase: Phase::Done { ended }, ..entry };
                 if lease::write(&self.hub.state, &key, &stopped, revision).await.is_ok() {
-                    let subject = names::task_subject(&self.batch, task, self.on.label.as_deref());
-                    let _ = self.hub.tasks.purge().filter(subject).await;
+                    self.withdraw(task).await;
                     return;
                 }
                 continue;

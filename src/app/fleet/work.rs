@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::{AckKind, Message};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 
 use super::cache::Cache;
@@ -58,6 +58,8 @@ pub(crate) struct Assignment<'a> {
     pub task: Task,
     pub sandbox: &'a str,
     pub message: &'a Message,
+    /// One fetch at a time, so that a first one is not made four times.
+    pub fetching: &'a Mutex<()>,
     /// True once the worker is to end.
     pub ending: &'a Cell<bool>,
 }
@@ -122,8 +124,12 @@ impl Assignment<'_> {
                 let _ = super::soon(self.message.ack_with(AckKind::Progress)).await;
             }
         };
+        let fetch = async {
+            let _alone = self.fetching.lock().await;
+            self.cache.begin(self.submitted, take_over).await
+        };
         let fetched = tokio::select! {
-            fetched = self.cache.begin(self.submitted, take_over) => fetched,
+            fetched = fetch => fetched,
             () = renewal => return Err(UserError::failed("not reached")),
         };
         let beginning = fetched.map_err(|error| UserError::failed(format!("cannot fetch the repository: {error}")))?;
@@ -173,7 +179,7 @@ impl Assignment<'_> {
         tell: &mpsc::UnboundedSender<Tell>,
     ) -> Left {
         let mut sending = Sending::new(self.hub, self.submitted, lease.entry.leases, lease.entry.journal);
-        let mut progress = Instant::now();
+        let (mut progress, mut asked) = (Instant::now(), Instant::now());
         let mut released = false;
         let left = loop {
             tokio::time::sleep(LOOK).await;
@@ -193,8 +199,12 @@ impl Assignment<'_> {
                 match lease.save().await {
                     Err(Unwritten::Lost) => break Left::Lost,
                     Err(Unwritten::Unreachable) => {}
-                    Ok(()) => self.pass_orders(lease, tell).await,
+                    Ok(()) => {}
                 }
+            }
+            if asked.elapsed() >= RENEWED {
+                asked = Instant::now();
+                self.pass_orders(lease, tell).await;
             }
             let run = shared.run.borrow().clone();
             if let Some(run) = &run

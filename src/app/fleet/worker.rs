@@ -229,11 +229,9 @@ impl Worker {
         lease: Lease,
     ) -> Option<Left> {
         RealDisk.directory(&directory.join("prompts")).ok()?;
-        let fetching = self.fetching.lock().await;
         let repositories = self.directory.join("repositories");
         RealDisk.directory(&repositories).ok()?;
         let cache = Cache::open(&repositories, &submitted.repo).ok()?;
-        drop(fetching);
         let assignment = Assignment {
             hub: &self.hub,
             cache: &cache,
@@ -243,6 +241,7 @@ impl Worker {
             task,
             sandbox: self.sandbox.name(),
             message,
+            fetching: &self.fetching,
             ending: &self.ending,
         };
         Some(assignment.run(lease).await)
