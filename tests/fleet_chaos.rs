@@ -3,6 +3,7 @@
 //!
 //!     cargo test --release --features fleet --test fleet_chaos -- --servers 3 --workers 6 --tasks 300 [--seed N]
 //!
+//! `--figures` measures instead: the queue, the journal, and the processor time of a task against a local batch.
 //! Without arguments it plays a short form: one server, two workers, 20 tasks, one kill.
 
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -10,6 +11,9 @@
 #[path = "fleet/world.rs"]
 #[allow(dead_code)]
 mod world;
+
+#[path = "fleet/figures.rs"]
+mod figures;
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -50,6 +54,10 @@ fn option(name: &str) -> Option<usize> {
 fn main() -> ExitCode {
     if std::env::args().any(|word| word == "--list") {
         println!("fleet_chaos: test");
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args().any(|word| word == "--figures") {
+        figures::measure();
         return ExitCode::SUCCESS;
     }
     let (servers, workers) = (option("--servers").unwrap_or(1), option("--workers").unwrap_or(2));

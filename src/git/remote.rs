@@ -149,6 +149,15 @@ impl Writer {
         }
     }
 
+    /// Removes the branches of batches from a copy.
+    pub(crate) async fn remove_batch_branches(&self) {
+        for name in self.repository.refs_below("refs/heads/ralph") {
+            if let Some(id) = self.repository.resolve(&name, 1) {
+                let _ = self.update_ref(&name, None, Some(&id), "").await;
+            }
+        }
+    }
+
     /// A commit with the files of its first parent.
     pub(crate) async fn same_files(&self, parents: &[&str], message: &str) -> Result<String, GitError> {
         let tree = self.tree_of(parents.first().copied().unwrap_or_default()).await?;

@@ -51,6 +51,10 @@ impl Server {
         }
     }
 
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -246,7 +250,8 @@ impl World {
     }
 
     pub fn command(&self, state: &str, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ralph"));
+        let own = std::env::var("RALPH_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_ralph").to_owned());
+        let mut command = Command::new(own);
         command.args(args).current_dir(self.work()).env("HOME", self.directory.path());
         command.env("RALPH_STATE_DIR", self.path(state)).env("XDG_CONFIG_HOME", self.path("config"));
         for name in ["XDG_RUNTIME_DIR", "NATS_TOKEN", "NATS_CREDS", "NATS_USER", "NATS_PASSWORD", "NATS_NKEY"] {

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::batch::fleet::submitted::Submitted;
 use crate::git::{self, GitError, PushError, Writer};
+use crate::journal::State;
 
 /// How often a branch that others move is tried.
 const TRIES: u32 = 5;
@@ -22,6 +23,23 @@ pub(crate) struct Beginning {
     pub commit: String,
     /// What the branch is there now; `None`: it does not exist.
     pub remote: Option<String>,
+}
+
+/// Where the worktrees of a copy are.
+pub(crate) fn worktrees(state: &State, top: &Path) -> PathBuf {
+    state.path().join("worktrees").join(state.store(top).path().file_name().unwrap_or_default())
+}
+
+/// Removes what a worker that was killed has left: worktrees, branches and records of tasks. Others have the tasks.
+pub(crate) async fn clear(directory: &Path, state: &State) {
+    for copy in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let Some(Ok(writer)) = git::Repository::at(&copy.path()).map(Writer::open) else { continue };
+        for worktree in std::fs::read_dir(worktrees(state, &copy.path())).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_dir_all(state.store(&worktree.path()).path());
+            let _ = writer.remove_worktree(&worktree.path());
+        }
+        writer.remove_batch_branches().await;
+    }
 }
 
 impl Cache {

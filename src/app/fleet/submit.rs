@@ -115,6 +115,9 @@ impl Fleet {
         places: Arc<Places>,
     ) -> Result<Self, UserError> {
         let hub = connect::connect(address, &format!("ralph batch {}", start.batch)).await?;
+        // What scales workers looks at it before there is one.
+        let made = hub.workers(on.label.as_deref()).await;
+        made.map_err(|error| UserError::usage(format!("cannot make the queue in NATS: {error}")))?;
         let writer = writer(&start.repository)?;
         let tips = writer.remote_tips(&on.repo).await;
         let tips =

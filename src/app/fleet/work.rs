@@ -11,7 +11,7 @@ use async_nats::jetstream::{AckKind, Message};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 
-use super::cache::Cache;
+use super::cache::{self, Cache};
 use super::connect::Hub;
 use super::lease::{Lease, RENEWED, Unwritten};
 use super::sending::Sending;
@@ -100,14 +100,9 @@ impl Assignment<'_> {
     }
 
     fn places(&self) -> Places {
-        let worktrees = self
-            .state
-            .path()
-            .join("worktrees")
-            .join(self.state.store(&self.cache.top).path().file_name().unwrap_or_default());
         Places {
             state: self.state.clone(),
-            worktrees,
+            worktrees: cache::worktrees(self.state, &self.cache.top),
             repository: self.cache.top.clone(),
             below: PathBuf::from(&self.submitted.below),
         }
@@ -153,8 +148,9 @@ impl Assignment<'_> {
             } else if self.submitted.attempt > 1 {
                 args.push("--task-again".to_owned());
             }
-        } else {
-            (lease.entry.run, lease.entry.journal) = (None, 0);
+        } else if let Some(run) = &lease.entry.run {
+            // Nothing of it was pushed: it begins again, as the same run.
+            args.push(format!("--task-run={run}"));
         }
         let mut local = Local::new(Arc::new(places.clone()), &self.directory, args);
         let work = Work {
@@ -191,8 +187,13 @@ impl Assignment<'_> {
                 released = true;
                 let _ = tell.send(Tell::Cancel);
             }
-            if let Some(run) = shared.run.borrow().as_ref() {
-                lease.entry.run = Some(run.id.clone());
+            let known = shared.run.borrow().as_ref().map(|run| run.id.clone());
+            if known.is_some() && lease.entry.run != known {
+                // Before its journal: whoever takes over continues the same run.
+                lease.entry.run = known;
+                if lease.save().await == Err(Unwritten::Lost) {
+                    break Left::Lost;
+                }
             }
             lease.entry.cost_usd = shared.cost.get().or(lease.entry.cost_usd);
             if lease.since_renewal() >= RENEWED {

@@ -12,7 +12,7 @@ use async_nats::jetstream::{AckKind, Message};
 use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
 
-use super::cache::Cache;
+use super::cache::{self, Cache};
 use super::connect::{self, Hub, MOST_DELIVERIES};
 use super::lease::{self, Lease, Unwritten};
 use super::work::{Assignment, Left};
@@ -104,6 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, UserError> {
         for label in &args.labels {
             consumers.push(hub.workers(Some(label)).await.map_err(lacking)?);
         }
+        cache::clear(&directory.join("repositories"), &state).await;
         let worker = Rc::new(Worker {
             hub,
             name,
