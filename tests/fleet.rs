@@ -268,9 +268,9 @@ fn a_label_chooses_the_worker() {
 
 #[test]
 fn a_submitter_that_is_killed_finds_its_tasks_again() {
-    let tasks: String =
+    let tasks: Vec<String> =
         (0..6).map(|n| format!("  - {{id: t{n}, title: T, prompt: 'write:t{n} steps:2 pause:1'}}\n")).collect();
-    let world = World::new(1, &format!("tasks:\n{tasks}"));
+    let world = World::new(1, &format!("tasks:\n{}", tasks.concat()));
     let _worker = world.worker("worker-1", &world.urls(), "3", &[]);
     let mut batch = world.batch(&[]);
     world.wait_for("worker-1: t1: started", MINUTE);

@@ -11,7 +11,7 @@ What a worker takes can also be set in ~/.config/ralph/ralph.yml: `worker: {repo
 /// `ralph worker`.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
-    /// The NATS server, or several with commas between them. Credentials: NATS_CREDS, NATS_NKEY, NATS_TOKEN, NATS_USER and NATS_PASSWORD.
+    /// The NATS server, or several with commas between them. Credentials: `NATS_CREDS`, `NATS_NKEY`, `NATS_TOKEN`, `NATS_USER` and `NATS_PASSWORD`.
     #[arg(long, value_name = "NATS_URL")]
     pub on: String,
 

@@ -119,9 +119,9 @@ impl Writer {
         // git asks only for what the refs of this directory do not have.
         let known = self.repository.refs_below(KNOWN).into_iter().chain(self.repository.refs_below("refs/heads"));
         let known = known.filter_map(|name| self.repository.resolve(&name, 1)).take(500).enumerate();
-        let lines: String = known.map(|(number, id)| format!("{id} refs/ralph/known/{number}\n")).collect();
+        let lines: Vec<String> = known.map(|(number, id)| format!("{id} refs/ralph/known/{number}\n")).collect();
         let path = self.scratch("packed-refs");
-        std::fs::write(path, lines).map_err(|error| GitError::Failed(error.to_string()))?;
+        std::fs::write(path, lines.concat()).map_err(|error| GitError::Failed(error.to_string()))?;
         let mut args =
             vec!["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", url];
         args.extend(refspecs);

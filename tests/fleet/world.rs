@@ -296,7 +296,7 @@ impl World {
 
     pub fn said(&self) -> String {
         let log = self.log.lock().unwrap();
-        log.iter().map(|(_, who, line)| format!("{who}: {line}\n")).collect()
+        log.iter().map(|(_, who, line)| format!("{who}: {line}\n")).collect::<Vec<_>>().concat()
     }
 
     /// Waits until somebody says something.
@@ -355,7 +355,7 @@ impl World {
                 for (number, line) in text.lines().enumerate() {
                     let record: serde_json::Value = serde_json::from_str(line).unwrap();
                     assert_eq!(record["seq"].as_u64(), Some(number as u64), "{}: a gap", run.path().display());
-                    last = record["meta"]["kind"].as_str().unwrap_or_default().to_owned();
+                    record["meta"]["kind"].as_str().unwrap_or_default().clone_into(&mut last);
                 }
                 assert_eq!(last, "run_end", "{}: not complete\n{text}", run.path().display());
                 assert!(run.path().join("raw").read_dir().unwrap().next().is_some(), "no files of the run");

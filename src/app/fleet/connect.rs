@@ -41,12 +41,15 @@ pub(crate) struct Hub {
     pub replicas: usize,
 }
 
+/// A user and a password, or a token.
+type Login = (String, Option<String>);
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The addresses without what is before the `@`, and user and password of the first one.
-fn addresses(on: &str) -> Result<(Vec<ServerAddr>, Option<(String, Option<String>)>), UserError> {
+fn addresses(on: &str) -> Result<(Vec<ServerAddr>, Option<Login>), UserError> {
     let mut login = None;
     let mut servers = Vec::new();
     for text in on.split(',') {
@@ -68,7 +71,7 @@ fn addresses(on: &str) -> Result<(Vec<ServerAddr>, Option<(String, Option<String
     Ok((servers, login))
 }
 
-async fn options(login: Option<(String, Option<String>)>) -> Result<ConnectOptions, UserError> {
+async fn options(login: Option<Login>) -> Result<ConnectOptions, UserError> {
     let unreadable = |path: &str, error: &std::io::Error| {
         UserError::agent(format!("cannot use the credentials `{path}`: {}", io_reason(error)))
     };
@@ -134,7 +137,16 @@ pub(crate) async fn connect(on: &str, name: &str) -> Result<Hub, UserError> {
     })?;
     let mut context = jetstream::new(client.clone());
     context.set_timeout(REQUEST);
-    prepare(client, context).await.map_err(|error| {
+    let mut prepared = prepare(client.clone(), context.clone()).await;
+    // Without JetStream or the right to use it, the answer comes at once; a cluster without a leader does not answer.
+    for _ in 0..super::TRIES {
+        if !prepared.as_ref().err().is_some_and(|error| error.to_string().contains("timed out")) {
+            break;
+        }
+        tokio::time::sleep(super::PAUSE).await;
+        prepared = prepare(client.clone(), context.clone()).await;
+    }
+    prepared.map_err(|error| {
         let text = error.to_string();
         let error = UserError::usage(format!("cannot use JetStream of NATS at {shown}: {text}"));
         if text.contains("ermission") { error.hint("the account needs rights on JetStream") } else { error }
@@ -186,17 +198,16 @@ async fn prepare(client: Client, context: Context) -> Result<Hub, async_nats::Er
     };
     context.get_or_create_stream(bucket).await?;
     let state = context.get_key_value(names::STATE).await?;
-    let runs = match context.get_object_store(names::RUNS).await {
-        Ok(runs) => runs,
-        Err(_) => {
-            let config = object_store::Config {
-                bucket: names::RUNS.to_owned(),
-                max_age: KEPT,
-                num_replicas: replicas,
-                ..object_store::Config::default()
-            };
-            context.create_object_store(config).await?
-        }
+    let runs = if let Ok(runs) = context.get_object_store(names::RUNS).await {
+        runs
+    } else {
+        let config = object_store::Config {
+            bucket: names::RUNS.to_owned(),
+            max_age: KEPT,
+            num_replicas: replicas,
+            ..object_store::Config::default()
+        };
+        context.create_object_store(config).await?
     };
     Ok(Hub { client, context, tasks, journal, state, runs, replicas })
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,7 +39,8 @@ fn part(headers: Option<&HeaderMap>) -> Option<Part> {
     is_id(&run).then_some(Part { lease, offset: number(names::OFFSET)?, run })
 }
 
-/// The first bytes of a task's journal.
+/// The first bytes of a task's journal: as many as are asked for, or as are there. A server that is killed may have lost a part that it
+/// had confirmed.
 pub(crate) async fn journal_so_far(hub: &Hub, task: &Submitted, length: u64) -> Result<Vec<u8>, String> {
     let subject = names::journal_subject(&task.batch, &task.task.id);
     let last = hub.journal.get_last_raw_message_by_subject(&subject).await.map_err(|error| error.to_string())?;
@@ -62,33 +64,28 @@ pub(crate) async fn journal_so_far(hub: &Hub, task: &Submitted, length: u64) -> 
         }
     }
     journal.truncate(usize::try_from(length).unwrap_or(0));
-    if journal.len() as u64 == length && journal.last().is_none_or(|byte| *byte == b'\n') {
-        Ok(journal)
-    } else {
-        Err(format!("only {} of {length} bytes are there", journal.len()))
-    }
+    Ok(journal)
 }
 
 /// How much of each journal has arrived.
 pub(crate) type Arrived = BTreeMap<TaskId, u64>;
+
+/// The directory with the runs of a task.
+pub(crate) type RunsOf = Box<dyn Fn(&TaskId) -> Option<PathBuf> + Send>;
 
 /// Writes the journals of a batch.
 pub(crate) struct Follower {
     hub: Hub,
     batch: String,
     /// The directory of a task's runs.
-    runs: Box<dyn Fn(&TaskId) -> Option<PathBuf> + Send>,
+    runs: RunsOf,
     folds: BTreeMap<TaskId, Fold>,
     arrived: watch::Sender<Arrived>,
     newest: u64,
 }
 
 impl Follower {
-    pub(crate) fn new(
-        hub: Hub,
-        batch: &str,
-        runs: Box<dyn Fn(&TaskId) -> Option<PathBuf> + Send>,
-    ) -> (Self, watch::Receiver<Arrived>) {
+    pub(crate) fn new(hub: Hub, batch: &str, runs: RunsOf) -> (Self, watch::Receiver<Arrived>) {
         let (arrived, seen) = watch::channel(Arrived::new());
         let follower = Self { hub, batch: batch.to_owned(), runs, folds: BTreeMap::new(), arrived, newest: 0 };
         (follower, seen)
@@ -120,7 +117,8 @@ impl Follower {
             {
                 let fold = self.folds.entry(task.clone()).or_default();
                 match fold.take(part.lease, part.offset, bytes.len() as u64) {
-                    Step::Skip => {}
+                    // After a gap everything is sent again, from there on.
+                    Step::Skip | Step::Gap => {}
                     Step::At(offset) => {
                         if let Some(runs) = (self.runs)(&task) {
                             write(&runs.join(&part.run), offset, &bytes)?;
@@ -129,11 +127,6 @@ impl Follower {
                         self.arrived.send_modify(|arrived| {
                             arrived.insert(task, length);
                         });
-                    }
-                    Step::Gap => {
-                        // Everything once more: what is known is skipped.
-                        self.newest = 0;
-                        return Ok(());
                     }
                 }
             }
@@ -146,7 +139,6 @@ impl Follower {
 fn write(run: &std::path::Path, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
     RealDisk.directory(&run.join("raw"))?;
     RealDisk.directory(&run.join("prompts"))?;
-    use std::os::unix::fs::OpenOptionsExt as _;
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create(true)

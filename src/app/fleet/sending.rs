@@ -21,12 +21,14 @@ pub(crate) struct Sending<'a> {
     submitted: &'a Submitted,
     lease: u32,
     sent: u64,
+    /// How often something was lost on the server.
+    lost: u32,
 }
 
 impl<'a> Sending<'a> {
     /// Of this journal `sent` bytes are there already.
     pub(crate) const fn new(hub: &'a Hub, submitted: &'a Submitted, lease: u32, sent: u64) -> Self {
-        Self { hub, submitted, lease, sent }
+        Self { hub, submitted, lease, sent, lost: 0 }
     }
 
     pub(crate) const fn sent(&self) -> u64 {
@@ -55,7 +57,8 @@ impl<'a> Sending<'a> {
             return None;
         }
         let mut headers = HeaderMap::new();
-        let id = format!("{}.{}.{}.{}", self.submitted.batch, self.submitted.task.id, self.lease, self.sent);
+        let task = names::token(&self.submitted.task.id);
+        let id = format!("{}.{task}.{}.{}.{}", self.submitted.batch, self.lease, self.sent, self.lost);
         headers.insert("Nats-Msg-Id", id);
         headers.insert(names::LEASE, self.lease.to_string());
         headers.insert(names::OFFSET, self.sent.to_string());
@@ -68,9 +71,19 @@ impl<'a> Sending<'a> {
         Some(decision.is_some())
     }
 
-    /// Sends everything. False: something did not arrive.
+    /// Sends everything and reads it back: a server that was killed may have lost what it had confirmed. False: something is missing
+    /// there, and is sent the next time.
     pub(crate) async fn send_all(&mut self, run: &RunDirectory) -> bool {
         while self.send(run).await.is_some() {}
-        std::fs::metadata(run.journal()).is_ok_and(|file| file.len() == self.sent)
+        if !std::fs::metadata(run.journal()).is_ok_and(|file| file.len() == self.sent) {
+            return false;
+        }
+        let Ok(there) = super::follow::journal_so_far(self.hub, self.submitted, self.sent).await else { return false };
+        let is_whole = there.len() as u64 == self.sent;
+        if !is_whole {
+            // Under another id: the server may still think that it has the part.
+            (self.sent, self.lost) = (there.len() as u64, self.lost + 1);
+        }
+        is_whole
     }
 }

@@ -108,25 +108,28 @@ impl Assignment<'_> {
         }
     }
 
+    /// Says that the task is worked on while something takes long that comes before its run.
+    async fn meanwhile<F: Future>(&self, what: F) -> F::Output {
+        tokio::pin!(what);
+        loop {
+            tokio::select! {
+                done = &mut what => return done,
+                () = tokio::time::sleep(RENEWED) => {
+                    let _ = super::soon(self.message.ack_with(AckKind::Progress)).await;
+                }
+            }
+        }
+    }
+
     /// Fetches, and starts the child.
     async fn begin(&self, lease: &mut Lease) -> Result<(Local, Option<String>, Rc<Places>), UserError> {
         let branch = self.submitted.branch();
         let take_over = (lease.entry.leases > 1).then_some(lease.entry.leases);
-        let renewal = async {
-            // A first fetch can take long.
-            loop {
-                tokio::time::sleep(RENEWED).await;
-                let _ = super::soon(self.message.ack_with(AckKind::Progress)).await;
-            }
-        };
-        let fetch = async {
+        let fetch = async || {
             let _alone = self.fetching.lock().await;
             self.cache.begin(self.submitted, take_over).await
         };
-        let fetched = tokio::select! {
-            fetched = fetch => fetched,
-            () = renewal => return Err(UserError::failed("not reached")),
-        };
+        let fetched = self.meanwhile(super::patiently(fetch)).await;
         let beginning = fetched.map_err(|error| UserError::failed(format!("cannot fetch the repository: {error}")))?;
         let places = self.places();
         // What an earlier worker on this machine left of it.
@@ -134,14 +137,21 @@ impl Assignment<'_> {
         let mut args = vec![format!("--sandbox={}", self.sandbox), "--task-worker".to_owned()];
         let journal = self.directory.join("journal.jsonl");
         if let Some(run) = lease.entry.run.clone().filter(|_| lease.entry.journal > 0) {
-            let known = super::follow::journal_so_far(self.hub, self.submitted, lease.entry.journal).await;
+            let length = lease.entry.journal;
+            let read = async || super::follow::journal_so_far(self.hub, self.submitted, length).await;
+            let known = self.meanwhile(super::patiently(read)).await;
             let known = known.map_err(|error| UserError::failed(format!("cannot read the journal so far: {error}")))?;
             let write =
                 |path: &PathBuf, text: &[u8]| std::fs::write(path, text).map_err(|error| super::unusable(path, &error));
+            lease.entry.journal = known.len() as u64;
             write(&journal, &known)?;
-            args.push(format!("--task-journal={}", journal.display()));
+            if !known.is_empty() {
+                args.push(format!("--task-journal={}", journal.display()));
+            }
             args.push(format!("--task-run={run}"));
-            if let Some(repair) = &self.submitted.repair {
+            if known.is_empty() {
+                // It begins again.
+            } else if let Some(repair) = &self.submitted.repair {
                 let path = self.directory.join("again.md");
                 write(&path, repair.prompt.as_bytes())?;
                 args.push(format!("--task-again={}", path.display()));
@@ -196,12 +206,8 @@ impl Assignment<'_> {
                 }
             }
             lease.entry.cost_usd = shared.cost.get().or(lease.entry.cost_usd);
-            if lease.since_renewal() >= RENEWED {
-                match lease.save().await {
-                    Err(Unwritten::Lost) => break Left::Lost,
-                    Err(Unwritten::Unreachable) => {}
-                    Ok(()) => {}
-                }
+            if lease.since_renewal() >= RENEWED && lease.save().await == Err(Unwritten::Lost) {
+                break Left::Lost;
             }
             if asked.elapsed() >= RENEWED {
                 asked = Instant::now();

@@ -100,9 +100,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, UserError> {
             Interrupts::listen().map_err(|error| UserError::failed(format!("cannot start: {}", io_reason(&error))))?;
         let hub = connect::connect(&args.on, &format!("ralph worker {name}")).await?;
         let lacking = |error: async_nats::Error| UserError::usage(format!("cannot take tasks from NATS: {error}"));
-        let mut consumers = vec![hub.workers(None).await.map_err(lacking)?];
+        let mut consumers = vec![super::patiently(async || hub.workers(None).await).await.map_err(lacking)?];
         for label in &args.labels {
-            consumers.push(hub.workers(Some(label)).await.map_err(lacking)?);
+            consumers.push(super::patiently(async || hub.workers(Some(label)).await).await.map_err(lacking)?);
         }
         cache::clear(&directory.join("repositories"), &state).await;
         let worker = Rc::new(Worker {
@@ -173,7 +173,7 @@ impl Worker {
             return;
         }
         let version = message.headers.as_ref().and_then(|headers| headers.get(names::VERSION));
-        let read = Submitted::read(&message.subject, version.map(|value| value.as_str()), &message.payload);
+        let read = Submitted::read(&message.subject, version.map(async_nats::HeaderValue::as_str), &message.payload);
         let read = read.and_then(|task| match git::is_address(&task.repo) {
             Ok(()) => Ok(task),
             Err(why) => Err(format!("its repository: {why}")),
@@ -304,6 +304,7 @@ impl Worker {
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Taken {
     Lease(Lease),
     /// It is done, or was replaced.

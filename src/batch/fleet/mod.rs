@@ -1,4 +1,4 @@
-//! A batch on many machines, through NATS JetStream: what is sent, what is kept, and the decisions about it. Nothing here does I/O;
+//! A batch on many machines, through NATS `JetStream`: what is sent, what is kept, and the decisions about it. Nothing here does I/O;
 //! `app/fleet/` does.
 
 pub(crate) mod chunk;
