@@ -1,5 +1,7 @@
 //! Figures of a fleet, on one server on loopback: what NATS itself takes, and what a task costs beyond a local one.
 
+#![allow(clippy::cast_precision_loss)]
+
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 

@@ -84,7 +84,7 @@ impl Fleet {
         agent: Option<String>,
         places: Arc<Places>,
     ) -> Result<Self, UserError> {
-        let hub = connect::connect(address, &format!("ralph batch {}", start.batch)).await?;
+        let hub = Box::pin(connect::connect(address, &format!("ralph batch {}", start.batch))).await?;
         // What scales workers looks at it before there is one.
         let made = super::patiently(async || hub.workers(on.label.as_deref()).await).await;
         made.map_err(|error| UserError::usage(format!("cannot make the queue in NATS: {error}")))?;

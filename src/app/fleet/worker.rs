@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, UserError> {
     runtime()?.block_on(async {
         let mut interrupts =
             Interrupts::listen().map_err(|error| UserError::failed(format!("cannot start: {}", io_reason(&error))))?;
-        let hub = connect::connect(&args.on, &format!("ralph worker {name}")).await?;
+        let hub = Box::pin(connect::connect(&args.on, &format!("ralph worker {name}"))).await?;
         let lacking = |error: async_nats::Error| UserError::usage(format!("cannot take tasks from NATS: {error}"));
         let mut consumers = vec![super::patiently(async || hub.workers(None).await).await.map_err(lacking)?];
         for label in &args.labels {
@@ -193,7 +193,7 @@ impl Worker {
                 let again = if lease.entry.leases > 1 { " (continued)" } else { "" };
                 out::tell(format!("{}: started{again}", task.id));
                 let directory = self.directory.join("tasks").join(slot.to_string());
-                let assigned = self.assign(&submitted, task, message, directory, lease).await;
+                let assigned = Box::pin(self.assign(&submitted, task, message, directory, lease)).await;
                 assigned.unwrap_or(Left::Lost)
             }
             Ok(Taken::Over) => Left::Recorded,
