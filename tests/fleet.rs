@@ -281,3 +281,23 @@ fn a_submitter_that_is_killed_finds_its_tasks_again() {
     world.assert_complete(6);
     assert!(!world.said().contains("continued"), "work was done twice: {}", world.said());
 }
+
+#[test]
+fn a_worker_that_returns_after_its_lease_changes_nothing() {
+    let world = World::new(1, "tasks: [{id: a, title: A, prompt: 'write:a steps:3 pause:15'}]");
+    let first = world.worker("worker-1", &world.urls(), "1", &[]);
+    let mut batch = world.batch(&[]);
+    world.wait_for("worker-1: a: started", MINUTE);
+    std::thread::sleep(Duration::from_secs(3));
+    first.halt(true);
+    let second = world.worker("worker-2", &world.urls(), "1", &[]);
+    world.wait_for("worker-2: a: started (continued)", Duration::from_secs(75));
+    // The loop of the first one went on meanwhile, and has work that it would push.
+    first.halt(false);
+    world.wait_for("worker-1: a: left to another worker", Duration::from_secs(30));
+    assert_eq!(batch.wait(3 * MINUTE), 0, "{}", world.said());
+    assert!(world.said().contains("worker-2: a: done"), "{}", world.said());
+    assert!(!world.said().contains("worker-1: a: done"), "{}", world.said());
+    world.assert_complete(1);
+    drop((first, second));
+}

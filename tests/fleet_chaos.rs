@@ -103,7 +103,7 @@ fn play(servers: usize, workers: usize, tasks: usize, seed: u64) {
         std::thread::sleep(Duration::from_millis(200));
         for worker in &mut fleet {
             if worker.stopped.is_some_and(|since| since.elapsed() > STOPPED) {
-                worker.running.as_ref().unwrap().signal("-CONT");
+                worker.running.as_ref().unwrap().halt(false);
                 worker.stopped = None;
             }
         }
@@ -133,7 +133,7 @@ fn play(servers: usize, workers: usize, tasks: usize, seed: u64) {
             0..=2 if fleet.iter().filter(|it| it.stopped.is_some()).count() < workers / 3 => {
                 let worker = &mut fleet[chosen];
                 if worker.stopped.is_none() {
-                    worker.running.as_ref().unwrap().signal("-STOP");
+                    worker.running.as_ref().unwrap().halt(true);
                     worker.stopped = Some(Instant::now());
                     stops += 1;
                 }
@@ -157,7 +157,7 @@ fn play(servers: usize, workers: usize, tasks: usize, seed: u64) {
     proxy.cut(false);
     for worker in &mut fleet {
         if worker.stopped.take().is_some() {
-            worker.running.as_ref().unwrap().signal("-CONT");
+            worker.running.as_ref().unwrap().halt(false);
         }
     }
     assert_eq!(batch.wait(Duration::from_secs(1)), 0, "{}", world.said());
@@ -190,7 +190,7 @@ fn report(world: &World, kills: &[(Instant, Vec<String>)], long: bool) -> usize 
     println!(
         "continued on another worker: {}; workers that came back too late: {}",
         count("(continued)"),
-        count("another worker has it")
+        count("left to another worker")
     );
     let times = takeovers(world, kills);
     if !times.is_empty() {
@@ -198,7 +198,7 @@ fn report(world: &World, kills: &[(Instant, Vec<String>)], long: bool) -> usize 
         println!("time to take over after a kill: median {median:.0} s, most {:.0} s", times[times.len() - 1]);
         assert!(long || times[times.len() - 1] < 75.0, "a dead worker's task must come back within a minute");
     }
-    count("another worker has it")
+    count("left to another worker")
 }
 
 /// Kills a worker with all that it works on, and starts it again.

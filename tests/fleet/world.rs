@@ -129,6 +129,22 @@ impl Running {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
+    /// Halts it, and the guardian that would continue it; or continues both.
+    pub fn halt(&self, is_halted: bool) {
+        let own = self.child.id().to_string();
+        let guardians = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.to_owned();
+            let words = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
+            let is_guardian = parent == own && words.split('\0').any(|word| word == "guard-agents-of");
+            is_guardian.then(|| entry.file_name().to_string_lossy().into_owned())
+        });
+        let signal = if is_halted { "-STOP" } else { "-CONT" };
+        for pid in guardians.chain([own.clone()]) {
+            assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        }
+    }
+
     /// Waits for it to end and gives its exit code; 128 and the number for a Unix signal.
     pub fn wait(&mut self, patience: Duration) -> i32 {
         use std::os::unix::process::ExitStatusExt as _;
