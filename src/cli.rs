@@ -10,6 +10,7 @@ mod sandbox;
 mod serve;
 mod setup;
 mod steer;
+pub(crate) mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,6 +107,9 @@ pub(crate) enum Command {
     Batch(Box<batch::Batch>),
     /// List the tasks of a source and check them
     Tasks(batch::Tasks),
+    /// Work on the tasks of batches that were submitted to a NATS server
+    #[command(after_help = WORKER_EXAMPLES)]
+    Worker(worker::Worker),
     /// Write a `ralph.yml` for this project
     Init(Init),
     /// Check that a run would work here: agents, logins, git, disk
@@ -356,6 +360,7 @@ const RUN_EXAMPLES: &str = "Examples:
   echo \"do it\" | ralph run - --output json                    for scripts";
 
 use sandbox::{EXAMPLES as SANDBOX_EXAMPLES, mode as sandbox_mode};
+use worker::EXAMPLES as WORKER_EXAMPLES;
 
 const PLAN_EXAMPLES: &str = "Examples:
   ralph plan \"add a --json flag to every command\"

@@ -144,10 +144,7 @@ pub(crate) fn known(items: &[Item]) -> bool {
 
 /// What the user wants: `ask` in the project's or in the user's own configuration is enough. A saved plan cannot take it back.
 fn wanted(settings: &Settings) -> Result<Trust, UserError> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
-    let own = home.map(|home| home.join("ralph/ralph.yml")).filter(|path| path.is_file());
-    let own = own.map(|path| config::read(&path)).transpose()?.and_then(|file| file.layer.trust);
+    let own = config::own_file()?.layer.trust;
     let asks = settings.trust.value == Trust::Ask || own.is_some_and(|own| own.value == Trust::Ask);
     Ok(if asks { Trust::Ask } else { Trust::Always })
 }

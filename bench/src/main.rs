@@ -120,6 +120,8 @@ fn measure(size: Size, report: Report) -> io::Result<Vec<String>> {
         let _ = writeln!(text, "| {} | {:.0} MB/s | {:.0} MB/s |", group.name, group.bars[0], group.bars[1]);
     }
     text.push_str("\nInside the process: `cargo bench` (`pipeline`, `supervisor`, `dialects`, `journal`, `bridge`). `bench/run --instructions` counts\ninstructions for each byte under callgrind, independent of load: of every dialect, of a start, of the line view, of a\nreplay, and of whole runs and iterations. It fails where they rise by more than a tenth; `.ci/run` does so.\n");
+    // Measured by `tests/fleet_chaos.rs`, which needs a NATS server.
+    text.push_str(include_str!("../fleet.md"));
     println!("\n{text}");
     if report == Report::Written {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

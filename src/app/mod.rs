@@ -1,6 +1,7 @@
 //! What several commands share: settings become a plan, a plan becomes a run, and a run is found again. The commands
 //! themselves are in `commands/`.
 
+pub(crate) mod adopting;
 mod agent_choice;
 pub(crate) mod appearance;
 pub(crate) mod batch;
@@ -11,6 +12,8 @@ pub(crate) mod discarding;
 pub(crate) mod execute;
 pub(crate) mod find;
 pub(crate) mod flags;
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
 pub(crate) mod follow_up;
 mod gates;
 pub(crate) mod integration;
@@ -49,4 +52,11 @@ pub(crate) fn working_directory() -> Result<PathBuf, UserError> {
         UserError::usage(format!("the working directory is gone or not accessible: {}", io_reason(&error)))
             .hint("change to a directory that exists")
     })
+}
+
+/// The build has no client for NATS.
+#[cfg(not(feature = "fleet"))]
+pub(crate) fn without_fleet() -> UserError {
+    UserError::usage("this ralph was built without support for fleets")
+        .hint("build one that has it: `cargo install --path . --features fleet`")
 }

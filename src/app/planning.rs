@@ -51,6 +51,9 @@ pub(crate) struct Planned {
 /// Puts everything together; the agent is not started yet.
 pub(crate) fn plan(args: &Run, mode: Option<&str>, workspace: PathBuf) -> Result<Planned, UserError> {
     let mut file = config::nearest_file(args.config.clone(), &workspace)?;
+    if args.place.task_worker {
+        file.under_policy_of(config::own_file()?.layer);
+    }
     if !args.place.task_verify.is_empty() {
         let origin = Origin::Flag("--task-verify");
         let verify = file.layer.verify.get_or_insert_with(|| Setting::new(config::Verify::default(), origin));

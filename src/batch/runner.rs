@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::task::{Task, TaskId};
 use crate::control::Order;
@@ -40,7 +41,7 @@ pub(crate) enum Event {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// The run, when there was one.
     pub run: Option<String>,
@@ -50,7 +51,8 @@ pub(crate) struct Ended {
 }
 
 /// What came of an attempt.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "came", rename_all = "snake_case")]
 pub(crate) enum WorkResult {
     /// The run completed: its checks accepted the work, and everything is committed. `tip` is the newest commit of the branch, which
     /// the repository of the coordinator has.
@@ -83,4 +85,7 @@ pub(crate) trait Runner {
 
     /// Stops an attempt now. Its [`Event::Ended`] follows.
     fn cancel(&mut self, task: &TaskId);
+
+    /// The work of a task is merged: what is kept for it elsewhere can go. Can be repeated.
+    async fn merged(&self, task: &TaskId);
 }

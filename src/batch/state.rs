@@ -32,6 +32,21 @@ pub(crate) struct Start {
     pub checks: Vec<(String, Option<PathBuf>, u64)>,
     /// More arguments for each run, as they were given to the batch.
     pub run_args: Vec<String>,
+    /// Where workers are, when the tasks are not worked on here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<OnFleet>,
+}
+
+/// The fleet that works on a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OnFleet {
+    /// The address of NATS, without credentials.
+    pub address: String,
+    /// The repository that workers fetch from and push to.
+    pub repo: String,
+    /// The label that workers must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
 }
 
 /// A record.

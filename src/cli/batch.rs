@@ -64,8 +64,20 @@ pub(crate) struct Begin {
     pub tui: bool,
 
     /// Run this command as the agent of tasks that name none. It gets the prompt on stdin.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["agent", "on"])]
     pub agent_cmd: Option<String>,
+
+    /// Have the tasks worked on by the workers (`ralph worker`) at this NATS server, instead of here.
+    #[arg(long, value_name = "NATS_URL", requires = "repo")]
+    pub on: Option<String>,
+
+    /// The repository that workers fetch from and push branches `ralph/BATCH/TASK` to.
+    #[arg(long, value_name = "GIT_URL", requires = "on")]
+    pub repo: Option<String>,
+
+    /// Only workers with this label take the tasks.
+    #[arg(long, value_name = "LABEL", requires = "on")]
+    pub label: Option<String>,
 }
 
 impl Begin {
@@ -87,6 +99,14 @@ pub(crate) enum Jobs {
 const BYTES_OF_AGENT: u64 = 1 << 30;
 
 impl Jobs {
+    /// How many are in the queue of a fleet at once; workers take what they have slots for.
+    pub(crate) const fn on_fleet(self) -> usize {
+        match self {
+            Self::Count(count) => count,
+            Self::Auto => 10_000,
+        }
+    }
+
     pub(crate) fn count(self) -> usize {
         match self {
             Self::Count(count) => count,

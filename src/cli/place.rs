@@ -1,5 +1,7 @@
 //! The arguments that say where a run works, and what becomes of its work.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::history::Which;
@@ -28,6 +30,22 @@ pub(crate) struct PlaceArgs {
     /// A check of a task, besides those of `ralph.yml`.
     #[arg(long, value_name = "COMMAND", hide = true, requires = "task_base")]
     pub task_verify: Vec<String>,
+
+    /// The run is one of a worker: the user's own settings of the sandbox count, not those of the repository.
+    #[arg(long, hide = true, requires = "task_base")]
+    pub task_worker: bool,
+
+    /// The journal of the run so far, from another worker.
+    #[arg(long, value_name = "FILE", hide = true, requires_all = ["task_base", "task_run"])]
+    pub task_journal: Option<PathBuf>,
+
+    /// The id that the run has on another worker.
+    #[arg(long, value_name = "ID", hide = true, requires = "task_base")]
+    pub task_run: Option<String>,
+
+    /// Continue even a completed run, with its limits once more, and give the agent the text of this file.
+    #[arg(long, value_name = "FILE", hide = true, num_args = 0..=1, require_equals = true, requires = "task_journal")]
+    pub task_again: Option<Option<PathBuf>>,
 
     /// What to do with the branch when the run completes: `none`, `ff`, `squash` or `pr` [default: none].
     #[arg(long, value_name = "HOW", value_parser = merge, conflicts_with = "pr")]

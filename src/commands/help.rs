@@ -35,6 +35,7 @@ const ALL: &[(&str, &[&str])] = &[
             "answer",
             "batch",
             "tasks",
+            "worker",
             "merge",
             "discard",
             "undo",

@@ -39,6 +39,7 @@ mod translate;
 mod tui;
 mod undo;
 mod welcome;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -119,6 +120,7 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Discard(args) => discard::run(&args),
         Command::Batch(args) => batch::run(&args),
         Command::Tasks(args) => tasks::run(&args),
+        Command::Worker(args) => worker::run(&args),
         Command::Undo(args) => undo::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -9,15 +9,13 @@ use crate::app::planning::{Planned, plan};
 use crate::app::saved_plan::SavedPlan;
 use crate::app::serving::{Page, Wanted, qr};
 use crate::app::view::{Show, needs_terminal_for_agent};
-use crate::app::{find, follow_up, phases, working_directory};
+use crate::app::{adopting, find, follow_up, phases, working_directory};
 use crate::cli::Run;
 use crate::config::Settings;
 use crate::error::{UserError, io_reason};
 use crate::journal::store::GOAL;
-use crate::journal::{Journal, Summary};
 use crate::process;
 use crate::redact::Redactor;
-use crate::run::Memory;
 use crate::run::prompt::Source;
 use crate::ui::out;
 use crate::ui::web::Access;
@@ -114,7 +112,7 @@ fn ready(
     }
     let locked = LockedWorkspace::take(store)?;
     let unusable = |error: std::io::Error| unusable(locked.store.path(), &error);
-    let directory = locked.store.create_run().map_err(unusable)?;
+    let directory = adopting::directory(&args.place, &locked.store).map_err(unusable)?;
     // A resumed run uses the same agent, whatever is installed then.
     if settings.agent.value == "auto" {
         plan.chosen().agent.id().clone_into(&mut settings.agent.value);
@@ -131,11 +129,10 @@ fn ready(
     let saved = SavedPlan::new(&settings, &adapters, &plan.prompt, &redactor)?;
     saved.with_phases(phases::saved(&later, &redactor)?).write(&directory).map_err(unusable)?;
     plan.phases = later.into_iter().map(|(name, phase)| (name, phase.plan)).collect();
-    let journal = Journal::create(&directory.journal()).map_err(unusable)?;
+    let (journal, summary, memory) = adopting::journal(&args.place, &directory, &settings, &mut plan)?;
     if args.serve {
         show_on_page(args.qr)?;
     }
-    let (summary, memory) = (Summary::default(), Memory::default());
     let keeping = Keeping::from(&settings);
     let prepared = PreparedRun { plan, directory, journal, summary, memory, keeping };
     Ok(Some(Ready { prepared, locked, settings }))

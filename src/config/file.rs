@@ -37,6 +37,27 @@ pub(crate) struct FileLayer {
 }
 
 impl FileLayer {
+    /// For a task of a worker: what the repository says about the wall around its own code, and about the machine, does not count.
+    pub(crate) fn under_policy_of(&mut self, own: Layer) {
+        self.layer = Layer {
+            sandbox_mode: own.sandbox_mode,
+            sandbox_backend: own.sandbox_backend,
+            sandbox_write: own.sandbox_write,
+            sandbox_read: own.sandbox_read,
+            sandbox_hide: own.sandbox_hide,
+            sandbox_network: own.sandbox_network,
+            sandbox_env: own.sandbox_env,
+            sandbox_memory: own.sandbox_memory,
+            sandbox_processes: own.sandbox_processes,
+            sandbox_open_files: own.sandbox_open_files,
+            sandbox_tamper: own.sandbox_tamper,
+            sandbox_required: own.sandbox_required,
+            journal_directory: None,
+            worktree_dir: None,
+            ..std::mem::take(&mut self.layer)
+        };
+    }
+
     /// The settings of this agent.
     pub(crate) fn adapter(&self, name: &str) -> Adapter {
         self.adapters.iter().find(|(known, _)| known == name).map(|(_, adapter)| adapter.clone()).unwrap_or_default()
@@ -71,6 +92,14 @@ pub(crate) fn nearest_file(given: Option<PathBuf>, directory: &Path) -> Result<F
     let mut file = path.map_or_else(|| Ok(FileLayer::default()), |path| read(&path))?;
     file.warnings.extend(ignored);
     Ok(file)
+}
+
+/// The user's own file, which no repository can change; empty when there is none.
+pub(crate) fn own_file() -> Result<FileLayer, UserError> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    let own = home.map(|home| home.join("ralph/ralph.yml")).filter(|path| path.is_file());
+    own.map_or_else(|| Ok(FileLayer::default()), |path| read(&path))
 }
 
 pub(crate) fn read(path: &Path) -> Result<FileLayer, UserError> {

@@ -30,7 +30,7 @@ pub use document::handbook;
 pub(crate) use document::short;
 pub use document::template;
 pub(crate) use environment::environment;
-pub(crate) use file::{FileLayer, find, nearest_file, read, read_at};
+pub(crate) use file::{FileLayer, find, nearest_file, own_file, read_at};
 pub(crate) use judgement::{Dollars, OrOff, SessionChoice};
 pub(crate) use legacy::renamed;
 pub(crate) use merge::Merge;

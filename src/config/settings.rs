@@ -180,6 +180,18 @@ settings! {
     "sandbox.tamper" sandbox_tamper: Tamper = Tamper::Warn;
     /// Refuse to run where the sandbox is not available.
     "sandbox.required" sandbox_required: bool = true;
+    /// Repositories that `ralph worker` works on, as git names them; `https://HOST/PATH/*` means all below. The keys of `worker` count only in your own `~/.config/ralph/ralph.yml`.
+    "worker.repos" worker_repos: Vec<String> = Vec::new();
+    /// Agents that tasks of `ralph worker` may use. A task that names none gets the first one.
+    "worker.agents" worker_agents: Vec<String> = Vec::new();
+    /// The sandbox of tasks of `ralph worker`. Its other options come from `sandbox` in your own file, never from the repository.
+    "worker.sandbox" worker_sandbox: Mode = Mode::Workspace;
+    /// Maximum iterations of a task of `ralph worker`. Unset: what the task says.
+    "worker.limits.max_iterations" worker_max_iterations: Option<u32> = None;
+    /// Maximum time for a task of `ralph worker`.
+    "worker.limits.max_time" worker_max_time: Option<Duration> = None;
+    /// Maximum cost of a task of `ralph worker` in US dollars.
+    "worker.limits.max_cost" worker_max_cost: Option<Dollars> = None;
     /// Maximum time for one iteration; 0: no limit. `adapters.NAME.timeout` overrides it.
     "limits.timeout" timeout: Duration = Duration::from_secs(3600);
     /// Stop an agent that prints nothing and uses no CPU for this long; 0: never.

@@ -142,8 +142,8 @@ fn printed(captured: Captured, name: &str, patience: Duration) -> Result<Printed
     }))
 }
 
-/// Overrides for a push, the one command that uses the user's own configuration of git: remotes need the user's credentials. The
-/// repository's configuration is not read for it either.
+/// Overrides for fetch and push, the only commands that use the user's own configuration of git: remotes need the user's credentials. The
+/// repository's configuration is not read for them either.
 const PUSH_SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -156,8 +156,21 @@ const PUSH_SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// Pushes with the user's own configuration and credentials, from a git directory of ralph's own.
-pub(super) async fn push(git_directory: &Path, objects: &Path, url: &str, refspec: &str) -> Result<(), GitError> {
+/// Protocols that start no program that an address names.
+const PROTOCOL_SETTINGS: &[&str] = &[
+    "protocol.allow=never",
+    "protocol.https.allow=always",
+    "protocol.http.allow=always",
+    "protocol.ssh.allow=always",
+    "protocol.git.allow=always",
+    "protocol.file.allow=always",
+    "fetch.recurseSubmodules=false",
+    "fetch.writeCommitGraph=false",
+    "credential.interactive=false",
+];
+
+/// Talks to another repository with the user's own configuration and credentials, from a git directory of ralph's own.
+pub(super) async fn remote(git_directory: &Path, objects: &Path, args: &[&str]) -> Result<Printed, GitError> {
     let set = vec![
         ("GIT_DIR".into(), git_directory.as_os_str().to_owned()),
         ("GIT_OBJECT_DIRECTORY".into(), objects.as_os_str().to_owned()),
@@ -169,10 +182,9 @@ pub(super) async fn push(git_directory: &Path, objects: &Path, url: &str, refspe
     let kept = ["GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let remove = names.filter(|name| name.starts_with("GIT_") && !kept.contains(&name.as_str())).collect();
-    let settings = PUSH_SETTINGS.iter().flat_map(|setting| ["-c", setting]);
-    let args = settings.chain(["--no-pager", "push", "--quiet", "--no-verify", "--", url, refspec]);
+    let settings = PUSH_SETTINGS.iter().chain(PROTOCOL_SETTINGS).flat_map(|setting| ["-c", setting]);
     let invocation = Invocation {
-        args: args.map(Into::into).collect(),
+        args: settings.chain(["--no-pager"]).chain(args.iter().copied()).map(Into::into).collect(),
         env: Environment { set, remove },
         stdin: Stdin::Null,
         place: Side::Outside,
@@ -183,7 +195,7 @@ pub(super) async fn push(git_directory: &Path, objects: &Path, url: &str, refspe
         StartError::NotFound { .. } => GitError::Missing,
         other => GitError::Failed(format!("cannot start git: {other}")),
     })?;
-    printed(captured, "push", patience).map(drop)
+    printed(captured, args.first().copied().unwrap_or_default(), patience)
 }
 
 /// The version of git, as it prints it.

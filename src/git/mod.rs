@@ -21,6 +21,8 @@ mod objects;
 mod own_index;
 mod patch;
 mod plain;
+#[cfg(feature = "fleet")]
+mod remote;
 mod repository;
 mod snapshots;
 mod status;
@@ -37,6 +39,8 @@ pub(crate) use guarded::Guarded;
 pub(crate) use history::{History, Point};
 pub(crate) use merging::{Rebased, Shape};
 pub(crate) use moment::Moment;
+#[cfg(feature = "fleet")]
+pub(crate) use remote::{PushError, is_address, new_cache};
 pub(crate) use repository::Repository;
 pub(crate) use snapshots::{By, Change, Difference, Effort, Snapshots, Undo};
 pub(crate) use store::{Store, remove_leftovers};

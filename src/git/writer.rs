@@ -265,7 +265,12 @@ impl Writer {
     /// Pushes a commit as a branch, with the user's own configuration of git.
     pub(crate) async fn push(&self, url: &str, commit: &str, branch: &str) -> Result<(), GitError> {
         let refspec = format!("{commit}:refs/heads/{branch}");
-        command::push(self.store.path(), &self.repository.objects(), url, &refspec).await
+        self.remote(&["push", "--quiet", "--no-verify", "--", url, &refspec]).await.map(drop)
+    }
+
+    /// Talks to another repository, with the user's own configuration of git.
+    pub(super) async fn remote(&self, args: &[&str]) -> Result<Printed, GitError> {
+        command::remote(self.store.path(), &self.repository.objects(), args).await
     }
 
     /// Commits that one has and the other has not, newest first: `1a2b3c4 subject`.

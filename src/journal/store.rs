@@ -312,20 +312,25 @@ impl Store {
     /// Creates the directory of a new run. Its id sorts by time and is unique in the store.
     pub(crate) fn create_run(&self) -> io::Result<RunDirectory> {
         for _ in 0..100 {
-            let id = new_id(Timestamp::now());
-            let path = self.runs_directory().join(&id);
-            match RealDisk.new_directory(&path) {
-                Ok(()) => {
-                    RealDisk.directory(&path.join("raw"))?;
-                    RealDisk.directory(&path.join("prompts"))?;
-                    RealDisk.sync_directory(&self.runs_directory())?;
-                    return Ok(RunDirectory { id, path });
-                }
+            match self.create_run_with(&new_id(Timestamp::now())) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+                made => return made,
             }
         }
         Err(io::Error::other("no free run id"))
+    }
+
+    /// The directory of a run that began elsewhere.
+    pub(crate) fn create_run_with(&self, id: &str) -> io::Result<RunDirectory> {
+        if !is_id(id) {
+            return Err(io::Error::other("this cannot be the id of a run"));
+        }
+        let path = self.runs_directory().join(id);
+        RealDisk.new_directory(&path)?;
+        RealDisk.directory(&path.join("raw"))?;
+        RealDisk.directory(&path.join("prompts"))?;
+        RealDisk.sync_directory(&self.runs_directory())?;
+        Ok(RunDirectory { id: id.to_owned(), path })
     }
 }
 

@@ -119,6 +119,7 @@ impl<R: Runner> Coordinator<R> {
                     self.merged(&id, Some(commit.clone())).await?;
                 }
                 Stage::Merged { .. } => {
+                    self.runner.merged(&id).await;
                     let _ = merge_queue::clean(&start, &self.places, &branch).await;
                 }
                 Stage::Running => {
@@ -254,6 +255,7 @@ impl<R: Runner> Coordinator<R> {
             (batch.start.clone(), batch.branch(id))
         };
         self.record(Fact::Merged { task: id.clone(), commit })?;
+        self.runner.merged(id).await;
         if let Err(error) = merge_queue::clean(&start, &self.places, &branch).await {
             out::warn(format_args!("cannot clean up after {id}: {error}"));
         }

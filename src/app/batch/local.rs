@@ -44,7 +44,7 @@ impl Places {
         self.worktrees.join(branch.strip_prefix("ralph/").unwrap_or(branch).replace('/', "-"))
     }
 
-    fn store(&self, branch: &str) -> Store {
+    pub(crate) fn store(&self, branch: &str) -> Store {
         // Not by its canonical name, which it has only while it is there: its parent always is.
         let directory = self.worktrees.canonicalize().unwrap_or_else(|_| self.worktrees.clone());
         let worktree = directory.join(self.worktree(branch).file_name().unwrap_or_default());
@@ -227,7 +227,11 @@ impl Runner for Local {
     async fn start(&mut self, work: Work) -> Result<(), UserError> {
         let invocation = Invocation {
             args: self.arguments(&work).await?,
-            env: Environment { remove: vec!["RALPH_RUN_ID".to_owned()], ..Environment::default() },
+            // Credentials of a fleet are the worker's, not the agent's.
+            env: Environment {
+                remove: ["RALPH_RUN_ID", "NATS_*"].map(str::to_owned).to_vec(),
+                ..Environment::default()
+            },
             place: Place::Outside,
             ..Invocation::new(process::own_program(), self.places.repository.join(&self.places.below))
         };
@@ -283,4 +287,7 @@ impl Runner for Local {
             let _ = child.cancel.send(());
         }
     }
+
+    // Everything is on this machine, and the merge queue cleans up.
+    async fn merged(&self, _: &TaskId) {}
 }

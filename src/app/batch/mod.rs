@@ -4,6 +4,7 @@ pub(crate) mod board;
 mod coordinator;
 mod local;
 mod merge_queue;
+mod on_fleet;
 mod orders;
 
 use std::cell::RefCell;
@@ -15,13 +16,14 @@ use std::sync::Arc;
 
 use self::board::Screen;
 use self::coordinator::{Coordinator, batches};
-use self::local::{Local, Places};
+pub(crate) use self::local::{Local, Places};
 use crate::app::appearance::{columns, palette};
 use crate::app::choose::settle;
 use crate::app::find::{self, print, print_painted};
 use crate::app::view::needs_terminal;
 use crate::app::{repository, working_directory};
 use crate::batch::order::BatchOrder;
+use crate::batch::runner::Runner;
 use crate::batch::sources;
 use crate::batch::state::{self, Batch, Fact, Ledger, Stage, Start, TaskState};
 use crate::batch::task::TaskId;
@@ -96,6 +98,7 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
     }
     process::protect(process::own_program());
     let project = Project::here()?;
+    let on = on_fleet::wanted(args)?;
     let found = sources::open(args.source.as_deref(), &project.workspace)?.read()?;
     sources::check(&found, &[])?;
     if found.is_empty() {
@@ -125,13 +128,14 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
         target,
         base: commit,
         source: args.source.clone().unwrap_or_default(),
-        jobs: args.jobs.count(),
+        jobs: if on.is_some() { args.jobs.on_fleet() } else { args.jobs.count() },
         max_cost: args.max_cost,
         max_seconds: args.max_time.map(|time| time.as_secs()),
         max_failures: args.max_failures,
         merge_attempts: project.settings.merge_attempts.value,
         checks: checks.map(|it| (it.command.clone(), it.directory.clone(), it.timeout.as_secs())).collect(),
         run_args: args.run_args(),
+        on,
     };
     let directory = batches(&project.store).join(&id);
     let unusable = |error: std::io::Error| crate::app::execute::unusable(&directory, &error);
@@ -141,7 +145,7 @@ pub(crate) fn begin(args: &Begin) -> Result<u8, UserError> {
     let tasks = found.into_iter().map(|found| Fact::Added { task: Box::new(found.task) });
     let facts = std::iter::once(Fact::BatchStart { start: Box::new(start) }).chain(tasks);
     let ledger = Ledger::create(&directory, facts).map_err(unusable)?;
-    drive(project, &directory, ledger, args.tui)
+    drive(project, &directory, ledger, Wishes { tui: args.tui, on: args.on.as_deref() })
 }
 
 /// `ralph batch resume`, and `retry` of a task.
@@ -162,7 +166,7 @@ pub(crate) fn resume(retry: Option<&TaskId>, tui: bool) -> Result<u8, UserError>
     if let Some(task) = retry {
         ledger.record(Fact::Retried { task: task.clone() }).map_err(unusable)?;
     }
-    drive(project, &directory, ledger, tui)
+    drive(project, &directory, ledger, Wishes { tui, on: None })
 }
 
 /// `ralph batch hint`, `pause` and others that need a batch that is running.
@@ -267,8 +271,33 @@ fn lock(directory: &Path) -> Result<File, UserError> {
     }
 }
 
-fn drive(project: Project, directory: &Path, ledger: Ledger, tui: bool) -> Result<u8, UserError> {
+/// What a person says besides what the batch remembers.
+#[derive(Clone, Copy)]
+struct Wishes<'a> {
+    tui: bool,
+    /// The address of the fleet with its credentials, if they were given.
+    #[cfg_attr(not(feature = "fleet"), expect(dead_code, reason = "only a fleet needs it"))]
+    on: Option<&'a str>,
+}
+
+/// Runs a batch to its end: here, or on the fleet that it was started with.
+fn drive(project: Project, directory: &Path, ledger: Ledger, wishes: Wishes) -> Result<u8, UserError> {
     let places = Arc::new(project.places());
+    if let Some(fleet) = ledger.batch.start.on.clone() {
+        return on_fleet::drive(project, directory, ledger, places, &fleet, wishes);
+    }
+    let local = Local::new(Arc::clone(&places), directory, ledger.batch.start.run_args.clone());
+    drive_with(project, directory, ledger, places, local, wishes.tui)
+}
+
+fn drive_with<R: Runner>(
+    project: Project,
+    directory: &Path,
+    ledger: Ledger,
+    places: Arc<Places>,
+    runner: R,
+    tui: bool,
+) -> Result<u8, UserError> {
     let start = ledger.batch.start.clone();
     let source = (!start.source.is_empty()).then_some(start.source.as_str());
     let unusable = |error: std::io::Error| crate::app::execute::unusable(directory, &error);
@@ -280,7 +309,7 @@ fn drive(project: Project, directory: &Path, ledger: Ledger, tui: bool) -> Resul
     let screen = if tui { Screen::open(directory, Arc::clone(&places))? } else { Screen::none() };
     let coordinator = Coordinator {
         ledger: Rc::new(RefCell::new(ledger)),
-        runner: Local::new(Arc::clone(&places), directory, start.run_args.clone()),
+        runner,
         settings: Rc::new(project.settings),
         places,
         source: sources::open(source, &start.workspace).ok(),
