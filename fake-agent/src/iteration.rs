@@ -238,7 +238,7 @@ impl Iteration {
         self.step(Step::HoldStdout(milliseconds))
     }
 
-    /// Starts a child that goes on printing for so many milliseconds.
+    /// Starts a child that keeps printing for so many milliseconds.
     #[must_use]
     pub fn leaves_a_child_printing(self, milliseconds: u64) -> Self {
         self.step(Step::ChildWrites(milliseconds))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// What was told and asked.
+/// What the program printed and asked the terminal.
 #[derive(Debug, Default)]
 pub struct Heard {
     /// What was put on the clipboard, as it came: base64.

@@ -116,7 +116,7 @@ fn capture(
     Ok((name, stdout))
 }
 
-/// What the CLI was told to print.
+/// What the CLI was asked to print.
 fn format(words: &[String]) -> &'static str {
     if words.iter().any(|word| word.contains("stream-json")) {
         "stream-json"

@@ -71,7 +71,7 @@ struct Choice {
     /// The newest versions that the registry has, instead of the pinned ones
     #[arg(long, global = true)]
     latest: bool,
-    /// Two CLIs, a few scenarios; goes on where a registry cannot be reached
+    /// Two CLIs, a few scenarios; continues where a registry cannot be reached
     #[arg(long, global = true)]
     short: bool,
     /// How many CLIs at once

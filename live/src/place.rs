@@ -18,7 +18,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes it anew.
+    /// Removes and creates it.
     pub fn fresh(stage: &Stage, name: &str) -> std::io::Result<Self> {
         let place = stage.place.join("runs").join(name);
         if place.exists() {

@@ -13,7 +13,7 @@ use crate::error::UserError;
 use crate::process::Needs;
 use crate::yaml;
 
-/// A word of `commands` that stands for this program itself.
+/// A word of `commands` that means this program itself.
 pub(crate) const THIS_PROGRAM: &str = "{ralph}";
 
 /// One agent file.
@@ -167,7 +167,7 @@ pub struct Auth {
     pub login: Option<String>,
 }
 
-/// What stands on the command line, in the order in which it stands there.
+/// The arguments of the command line, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arguments {
@@ -252,7 +252,7 @@ pub enum By {
     File,
 }
 
-/// How a session goes on. What is absent, the agent cannot do without a person.
+/// How a session is resumed. What is missing here, the agent cannot do unattended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sessions {

@@ -17,7 +17,7 @@ use crate::process::{self, Exit, Invocation, StartError};
 /// Some agents write `{}` where a login will be.
 const EMPTY_FILE: u64 = 4;
 
-/// After this time a person is told who is waited for.
+/// After this time the user sees which agents have not answered yet.
 const SILENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq)]

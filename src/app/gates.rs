@@ -1,4 +1,4 @@
-//! When a run is done, as the settings say: what is told of checks and judges at the start, and what cannot work.
+//! When a run is done, as the settings say: what the start of a run says about checks and judges, and what cannot work.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::run::judging::{Judge, Seat};
 use crate::run::verify::{Check, When};
 use crate::run::{Worker, start_error};
 
-/// Looks at the checks before a run starts; gives what is told of them.
+/// Looks at the checks before a run starts; gives the notices about them.
 pub(super) fn examine(settings: &Settings, workspace: &Path) -> Result<Vec<String>, UserError> {
     let (checks, origin) = (&settings.verify.value.checks, &settings.verify.origin);
     let decides = |check: &&Check| check.required && check.when != When::End;
@@ -78,7 +78,7 @@ fn choice(judge: &Judge) -> AgentChoice {
     AgentChoice { model: judge.model.clone(), effort: judge.effort.clone(), ..AgentChoice::named(&judge.agent) }
 }
 
-/// The judges of a run, with what is told of each; `find` finds an agent.
+/// The judges of a run, with a notice about each; `find` finds an agent.
 pub(super) fn judges(
     settings: &Settings,
     common: &Settings,

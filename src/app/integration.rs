@@ -93,7 +93,7 @@ impl Integration<'_> {
                 Ok(()) => return Ok(Integrated::Merged { commit: result, checks }),
                 Err(error) => {
                     if let Some(follower) = &follower {
-                        // Somebody moved the branch: its checkout goes back, and all begins again.
+                        // Someone else moved the branch: put its checkout back and start over.
                         let _ = follower.advance(&result, &onto, Try::Again).await;
                     }
                     if self.writer.repository.branch(self.base).as_deref() == Some(onto.as_str()) {

@@ -83,7 +83,7 @@ async fn perform(args: &Undo, run: &RunDirectory, workspace: &std::path::Path, e
     if let Some(branch) = target.branch.as_ref().filter(|branch| now.branch.as_ref() != Some(branch)) {
         now.other = plain.repository.branch(branch).map(|commit| (branch.clone(), commit));
     }
-    // In the middle of an iteration the agent may have committed: those are not somebody else's.
+    // In the middle of an iteration the agent may have committed: those commits are the run's own.
     if ended && !args.force && !undone.unfinished {
         refuse_foreign_commits(run, &points, &undone, &now)?;
     }

@@ -22,7 +22,7 @@ use crate::ui::{JsonView, View};
 /// No pause is longer: nobody wants to watch an agent think.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A view is told about passing time this often.
+/// How often a view updates its clock.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Replay) -> Result<u8, UserError> {

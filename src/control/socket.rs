@@ -88,7 +88,7 @@ impl<O> Received<O> {
         self.order
     }
 
-    /// Nothing is done, and the sender is told why.
+    /// Nothing is done, and the sender gets the reason.
     pub(crate) fn refuse(self, why: String) {
         let _ = self.answer.try_send(Err(why));
     }

@@ -1,4 +1,4 @@
-//! A work tree that somebody must not change: it is looked at before and after, and what was changed is taken back.
+//! A work tree that a judge must not change: it is looked at before and after, and what was changed is taken back.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! The end of agents whose ralph has died: `kill -9`, out of memory, a crash.
 //!
 //! A small process, the same program under a hidden argument, that sleeps on a pipe of which only ralph has the other
-//! end. When the pipe ends, ralph is dead, however it died; then the guardian kills the trees it was told of, removes
+//! end. When the pipe ends, ralph is dead, however it died; then the guardian kills the trees it knows of, removes
 //! the private files, and goes. While ralph lives it only sees to it that ralph is not halted by someone else. It must
 //! never outlive its purpose.
 

@@ -48,7 +48,7 @@ impl<'a> Line<'a> {
 
     /// The text, with the replacement character for what is no UTF-8.
     pub(crate) fn text(&self) -> Cow<'a, str> {
-        // Nearly all text is whole, and that is seen many times faster than mending goes.
+        // Nearly all text is whole, and that can be checked many times faster than it can be repaired.
         std::str::from_utf8(self.bytes).map_or_else(|_| String::from_utf8_lossy(self.bytes), Cow::Borrowed)
     }
 }

@@ -215,7 +215,7 @@ impl Process {
         }
     }
 
-    /// Gives its terminal another size; it hears of it by SIGWINCH. Without a terminal nothing happens.
+    /// Gives its terminal another size; the program gets SIGWINCH. Without a terminal nothing happens.
     pub fn resize(&self, size: Size) -> io::Result<()> {
         self.ends.terminal.as_ref().map_or(Ok(()), |terminal| terminal.resize(size))
     }
@@ -449,7 +449,7 @@ impl Process {
             Next::GiveUp => {
                 self.unseen = seen.is_err();
                 let swept = seen.unwrap_or_default();
-                // Where all are dead by the time they are looked at, the last one stands for those that follow it.
+                // Where all are dead by the time they are looked at, the last one counts for those that follow it.
                 let left = if swept.alive.is_empty() { &swept.reaped } else { &swept.alive };
                 self.survivors = left.iter().map(tree::describe).collect();
                 Phase::Closing { until: now }

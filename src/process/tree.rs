@@ -279,7 +279,7 @@ fn reap(member: &Entry) -> bool {
     member.parent == own && Pid::from_raw(member.pid).is_some_and(|pid| exit::reap(pid).is_some())
 }
 
-/// What a person is told about a process.
+/// A process in words, for messages.
 pub(super) fn describe(entry: &Entry) -> Stray {
     Stray { pid: entry.pid.unsigned_abs(), command: table::command(entry.pid) }
 }

@@ -15,7 +15,7 @@ use crate::signals::Signal;
 
 /// What is added to a reset time, so that the limit is really over.
 const RESET_MARGIN: Duration = Duration::from_secs(30);
-/// The first wait for a rate limit whose end nobody tells; it doubles.
+/// The first wait for a rate limit of unknown length; it doubles.
 const FIRST_LIMIT_WAIT: Duration = Duration::from_secs(5 * 60);
 /// The longest such wait.
 const LONGEST_LIMIT_WAIT: Duration = Duration::from_secs(3600);

@@ -1,11 +1,11 @@
-//! What a judge is told: the goal, the plan, the checks, the net change, the criteria, and the form of its answer. Pure.
+//! The prompt of a judge: the goal, the plan, the checks, the net change, the criteria, and the form of its answer. Pure.
 
 use std::fmt::Write as _;
 
 use crate::journal::CheckResult;
 use crate::signals::verdict::FORM;
 
-/// How much of each part is told; together they fit on a command line, which some agents need.
+/// How much of each part is included; together they fit on a command line, which some agents need.
 const LONGEST_GOAL: usize = 16 * 1024;
 const LONGEST_PLAN: usize = 12 * 1024;
 const LONGEST_DIFF: usize = 48 * 1024;

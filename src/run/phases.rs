@@ -163,7 +163,7 @@ impl<'p> Looping<'p> {
         Ok(true)
     }
 
-    /// What the agent of a build is told after a review.
+    /// What the prompt of a build says after a review.
     pub(super) fn review_remark(&self) -> Option<String> {
         let (name, _) = self.whole.phases.get(self.memory.phase.index)?;
         (name == "build" && self.memory.phase.rounds > 0).then(|| {

@@ -161,7 +161,7 @@ impl Plan {
         text[..text.floor_char_boundary(LONGEST_PLAN)].to_owned()
     }
 
-    /// The marker that the agent must hear of: where its word counts, and the user's words do not speak of one.
+    /// The completion marker to mention in the prompt: where a claim counts and the user's prompt does not mention one.
     pub(crate) fn marker_for(&self, words: &str) -> Option<&str> {
         let is_needed = self.policy.until == Until::Claim && !self.rule.is_mentioned_in(words);
         is_needed.then(|| self.rule.told())

@@ -147,7 +147,7 @@ impl Sandbox {
         found
     }
 
-    /// What the agent is told in its prompt.
+    /// What the prompt says about the sandbox.
     pub(crate) fn told(&self) -> String {
         let network = match (&self.options.network, self.options.hosts()) {
             (Some(Wanted::None), _) => " There is no network.",

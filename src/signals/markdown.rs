@@ -153,7 +153,7 @@ impl Blocks {
         html.or(diff.then_some(Place::Diff)).or(quote.then_some(Place::Quote)).or(code.then_some(Place::Code))
     }
 
-    /// Nothing is open that goes on with the next line, whatever that is.
+    /// Nothing is open that could continue on the next line.
     const fn is_in_plain_text(&self) -> bool {
         self.fences.open.is_none()
             && !self.quote

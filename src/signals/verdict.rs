@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The form of the answer, as a judge is told.
+/// The form of the answer, for the prompt of a judge.
 pub(crate) const FORM: &str = r#"{"verdict": "accept" | "reject", "findings": ["…"], "criteria": [{"text": "…", "verdict": "accept" | "reject" | "unclear"}]}"#;
 
 /// The most findings and criteria that are read, and the longest text of one.

@@ -73,7 +73,7 @@ impl Handover {
                     Ok(count) => drop(self.held.drain(..count)),
                     Err(Errno::AGAIN) => ready.clear_ready_matching(tokio::io::Ready::WRITABLE),
                     Err(Errno::INTR) => {}
-                    // Nobody looks any more: the run hears of that by a Unix signal.
+                    // Nobody looks any more: the run learns that from a Unix signal.
                     Err(_) => self.held.clear(),
                 }
             }

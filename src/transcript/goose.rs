@@ -227,7 +227,7 @@ impl Talk {
             _ => Status::Unknown,
         };
         let output = shape::flatten_value(&value["content"]);
-        // In chat mode no tool runs, and the model is told what to say about it.
+        // In chat mode no tool runs, and the model gets an instruction instead.
         let skipped = output.contains("tool call was skipped in goose chat mode");
         // What a rule forbids is reported in the words for a person's refusal; a command that ran has a structure as well.
         let declined =

@@ -78,6 +78,11 @@ pub(crate) fn state_at(now_state: RunState, now: Timestamp) -> String {
     }
 }
 
+/// The short form of a wait, for a title or the last line of a screen.
+pub(crate) fn waiting_until(until: Timestamp) -> String {
+    format!("waiting until {}", clock(until))
+}
+
 /// How long it is until then, in whole seconds.
 pub(crate) fn left(until: Timestamp, now: Timestamp) -> String {
     let left = (until.as_millisecond() - now.as_millisecond()).max(0) / 1000 * 1000;

@@ -21,7 +21,7 @@ impl Json {
     }
 }
 
-/// The shell command of a call, or what stands for one.
+/// The shell command of a call, or a replacement for one.
 fn command(call: &ToolCall) -> String {
     let said = call.input.get("command").and_then(Value::as_str);
     said.map_or_else(|| format!("{} {}", call.name, Value::from(call.input.clone())), str::to_owned)

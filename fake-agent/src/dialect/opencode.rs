@@ -32,7 +32,7 @@ impl Emitter for Opencode {
             }
             Words::Say(speech) => out.push(self.speech("text", speech)),
             Words::Think(speech) => out.push(self.speech("reasoning", speech)),
-            // A call is told in one line, when it is over.
+            // A call is one line, printed when it is over.
             Words::ToolStart(_) => {}
             Words::ToolEnd(call) => {
                 let id = self.memory.next_tool();

@@ -33,7 +33,7 @@ impl Responses {
     }
 }
 
-/// Tools stand in the list, in named groups of it, and with newer models between the messages.
+/// Tools are in the list, in named groups of it, and with newer models between the messages.
 fn listed(tools: &Value, offered: &mut Vec<Offered>) {
     for tool in tools.as_array().into_iter().flatten() {
         match tool["type"].as_str() {

@@ -34,7 +34,7 @@ const MOST_LOST: u32 = 5;
 const UNKNOWN_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_secs(5);
-/// How often a run that was just started is told of a pause, until it takes orders.
+/// How often a pause is sent to a run that was just started, until it takes orders.
 const LOOK_FOR_NEW_RUN: Duration = Duration::from_millis(500);
 
 type Merging = Pin<Box<dyn Future<Output = (TaskId, String, Result<Merge, UserError>)>>>;

@@ -126,7 +126,7 @@ impl<R: Runner> Coordinator<R> {
         }
     }
 
-    /// Tells the runs under way to pause. A run that has just been started takes no orders yet: it is told later.
+    /// Tells the runs under way to pause. A run that has just been started takes no orders yet, so it gets the order later.
     pub(super) async fn pause_running(&mut self) {
         for id in self.live.clone() {
             if !self.told.contains(&id) && self.runner.order(&id, &Order::Pause).await.is_ok() {

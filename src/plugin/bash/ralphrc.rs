@@ -4,7 +4,7 @@
 
 use super::assignments::{Assignments, is_name};
 
-/// Every key that the contract knows; any other is told and ignored.
+/// Every key that the contract knows; any other is reported and ignored.
 const KEYS: &[&str] = &[
     "PLATFORM_DRIVER",
     "MAX_CALLS_PER_HOUR",

@@ -1,4 +1,4 @@
-//! The loop context of the driver contract: what an agent is told about the loop, in one short line. Pure.
+//! The loop context of the driver contract: what the agent learns about the loop, in one short line. Pure.
 
 use std::fmt::Write as _;
 

@@ -21,7 +21,7 @@ impl Running {
         self.ids.is_empty()
     }
 
-    /// A command is over. The last one that began and is not over yet is taken for it; how they went is told
+    /// A command is over. The last one that began and is not over yet is taken for it; their results are given
     /// when all are over.
     pub(crate) fn over(&mut self, status: Status, duration_ms: Option<u64>) -> String {
         self.ends.push((status, duration_ms));

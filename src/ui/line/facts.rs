@@ -64,8 +64,9 @@ impl<W: Write> LineView<W> {
             Fact::Verification { asked, passed, checks, .. } => self.verification(*asked, *passed, checks),
             Fact::Decision { wait_ms: Some(wait), .. } => {
                 let Some(Phrase { text, ink, .. }) = words::fact(fact, at) else { return Ok(()) };
-                let until = at.checked_add(Duration::from_millis(*wait)).map_or_else(|_| String::new(), clock);
-                self.title(&format!("waiting until {until}"))?;
+                if let Ok(until) = at.checked_add(Duration::from_millis(*wait)) {
+                    self.title(&words::waiting_until(until))?;
+                }
                 if *wait >= LONG_WAIT_MS {
                     self.alert(&text)?;
                 }

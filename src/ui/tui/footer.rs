@@ -7,9 +7,9 @@ use super::keys::KEYS;
 use super::screen::REVERSED;
 use super::state::ViewState;
 use crate::journal::{Activity, Outcome};
-use crate::ui::history::clock;
 use crate::ui::model::RunState;
 use crate::ui::text::{cut, harmless, width};
+use crate::ui::words;
 
 pub(crate) fn draw(state: &ViewState, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let columns = usize::from(area.width);
@@ -54,7 +54,7 @@ fn words(state: &ViewState, columns: usize) -> String {
         return format!("`{query}` {}  n next  N previous  Esc ends it", tally.words());
     }
     if let (Activity::Waiting { until, .. }, true) = (&state.index.run().activity, state.running) {
-        return format!("waiting until {}  r retry now  s stop  i hint  ? help  q leave", clock(*until));
+        return format!("{}  r retry now  s stop  i hint  ? help  q leave", words::waiting_until(*until));
     }
     if let Some(question) = question(state) {
         let keys = "a answer  q leave";

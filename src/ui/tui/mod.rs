@@ -128,7 +128,7 @@ pub fn show(options: Options, remote: &Remote) -> io::Result<Seen> {
     loop {
         let (known, before) = (state.index.known(), work);
         work = state.work();
-        // Where something came, more is soon to come.
+        // Output comes in bursts, so look again soon.
         let look = if before == Work::Left || state.index.known() > known { FRAME } else { LOOK };
         let now_size = taken.screen.size()?;
         state.changed |= now_size != size;
