@@ -14,6 +14,8 @@ use crate::journal::RunDirectory;
 
 /// What is read at once. A line can be longer.
 const READ: u64 = 2 * chunk::LARGEST as u64;
+/// The most parts at once.
+const MOST_PARTS: u32 = 32;
 const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
 pub(crate) struct Sending<'a> {
@@ -69,6 +71,18 @@ impl<'a> Sending<'a> {
         super::soon(super::soon(published).await?.ok()?.into_future()).await?.ok()?;
         self.sent += part.len() as u64;
         Some(decision.is_some())
+    }
+
+    /// Sends what there is, up to a decision, and not so much that the lease would have to wait. True when it ends with a decision.
+    pub(crate) async fn send_some(&mut self, run: &RunDirectory) -> bool {
+        for _ in 0..MOST_PARTS {
+            match self.send(run).await {
+                Some(true) => return true,
+                Some(false) => {}
+                None => return false,
+            }
+        }
+        false
     }
 
     /// Sends everything and reads it back: a server that was killed may have lost what it had confirmed. False: something is missing

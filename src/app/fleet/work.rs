@@ -215,7 +215,7 @@ impl Assignment<'_> {
             }
             let run = shared.run.borrow().clone();
             if let Some(run) = &run
-                && sending.send(run).await == Some(true)
+                && sending.send_some(run).await
                 && self.push(lease, &mut remote, sending.sent()).await == Err(Unwritten::Lost)
             {
                 break Left::Lost;
