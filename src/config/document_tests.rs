@@ -57,6 +57,7 @@ sandbox: {mode: strict, backend: landlock, write: [../shared], read: [/data], hi
 limits: {timeout: 5, idle_timeout: 0, startup_timeout: 1500ms, max_wait: 2, max_line_bytes: 9, max_tokens: 5, calls_per_hour: 6, quota: {5h: 80%, week: 90%}}
 notify: {on: [failed], command: 'my-bell \"a b\"', webhook: 'http://localhost/x', terminal: false, slack: 'http://localhost/s', discord: 'http://localhost/d', ntfy: {server: 'http://localhost', topic: t}, telegram: {server: 'http://localhost', token: '1:a', chat: '5'}}
 batch: {merge_attempts: 5}
+worker: {repos: [https://example.com/*], agents: [codex], sandbox: strict, limits: {max_iterations: 3, max_time: 1h, max_cost: 2}}
 journal: {directory: state, raw: exact, compress: false, keep_runs: 9, events_file: .agent/events.jsonl, keep_diffs: false}
 adapters:
   codex: {enabled: false, timeout: 9m, command: 'npx x', args: [a], extra_args: [b], permissions: full, env: {A: 'on'}, partial: true}
