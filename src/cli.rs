@@ -186,7 +186,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// A command that must exit with 0 before a completion is accepted. Repeatable.
+    /// A command that must exit with 0 before a completion is accepted. Repeatable; replaces `verify` of `ralph.yml`.
     #[arg(long, value_name = "COMMAND")]
     pub verify: Vec<String>,
 

@@ -39,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "user_file",
             "agent",
             "control",
+            "duration",
             "error",
             "event",
             "git",

@@ -16,6 +16,9 @@ prompt=$(cat)
 case "$prompt" in
 *'Run `git merge '*)
     target=$(printf %s "$prompt" | sed -n 's/.*Run `git merge \([^`]*\)`.*/\1/p' | head -n 1)
+    # What a killed git left.
+    rm -f "$(git rev-parse --git-dir)/index.lock"
+    git merge --abort 2>/dev/null
     git merge "$target" >/dev/null 2>&1 || { sed -i '/^[<=>|]/d' shared.txt; git add -A; git commit -qm merge; }
     case "$prompt" in *stubborn*) ;; *) rm -f red-*.txt ;; esac ;;
 esac

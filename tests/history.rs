@@ -58,7 +58,7 @@ fn eighty_columns_are_enough_for_the_table_and_the_last_lines() {
     let table = narrow(&["runs"], 80);
     assert!(!table.contains("STARTED") && table.contains("Mend"), "the id says when it was started:\n{table}");
     assert!(narrow(&["runs"], 120).contains("STARTED"));
-    assert!(!narrow(&["runs"], 60).contains("PROMPT"));
+    assert!(!narrow(&["runs"], 40).contains("PROMPT"));
     let lines = narrow(&["logs"], 80);
     assert!(lines.contains("`ralph show") && lines.contains("`ralph diff"), "{lines}");
 }

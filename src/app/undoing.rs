@@ -53,7 +53,8 @@ pub(crate) fn undo(args: &Undo) -> Result<u8, UserError> {
     let (here, run) = Here::run(args.which.id())?;
     let workspace = here.store.workspace().to_owned();
     if !workspace.is_dir() {
-        return Err(UserError::usage(format!("the directory `{}` is gone", workspace.display())));
+        let error = UserError::usage(format!("the directory `{}` of the run is gone", workspace.display()));
+        return Err(error.hint("the work of a merged run is on its base branch: `git revert` takes commits back there"));
     }
     let details = here.details(&run)?;
     let ended = details.summary.end.is_some();
@@ -65,7 +66,9 @@ pub(crate) fn undo(args: &Undo) -> Result<u8, UserError> {
 
 async fn perform(args: &Undo, run: &RunDirectory, workspace: &std::path::Path, ended: bool) -> Result<u8, UserError> {
     let cannot = |error: GitError| failed("cannot undo", &error);
-    let repository = Repository::around(workspace).ok_or_else(|| UserError::usage("undo needs a git repository"))?;
+    let repository = Repository::around(workspace).ok_or_else(|| {
+        UserError::usage("undo needs a git repository").hint("`git init` before the next run, and it can be undone")
+    })?;
     let plain = Writer::open(repository.clone()).map_err(cannot)?;
     let history = History::at(&run.path);
     let writer = Writer::open(repository).map_err(cannot)?.reading(history.place_of_objects());
@@ -99,13 +102,18 @@ async fn perform(args: &Undo, run: &RunDirectory, workspace: &std::path::Path, e
     undone.heads.extend(target.head.clone().into_iter().chain(now.head.clone()));
     undone.heads.dedup();
     undone.save(run)?;
+    // What a person did after the run goes too; it is named.
+    let later = match points.last().filter(|_| ended && !args.redo && undone.heads.len() <= 2) {
+        Some(last) => writer.paths_between(&last.moment.tree, &now.tree).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
     let count = writer.go_to(&now, &target, "undo").await.map_err(|error| {
         UserError::failed(format!("cannot undo: {error}"))
             .hint(format!("nothing was lost; run `ralph undo {}` again when that is fixed", run.id))
     })?;
     undone.unfinished = false;
     undone.save(run)?;
-    tell(args, run, &target, &now, count, &what)
+    tell(args, run, (&now, &target), count, &what, &later)
 }
 
 fn target(args: &Undo, run: &RunDirectory, points: &[Point]) -> Result<(Moment, String), UserError> {
@@ -154,14 +162,17 @@ fn refuse_foreign_commits(
 fn tell(
     args: &Undo,
     run: &RunDirectory,
-    target: &Moment,
-    now: &Moment,
+    (now, target): (&Moment, &Moment),
     count: usize,
     what: &str,
+    later: &[PathBuf],
 ) -> Result<u8, UserError> {
     let at = target.head.as_deref().map_or("no commit", |head| head.get(..7).unwrap_or(head));
     let branch = target.branch.as_ref().map_or_else(|| "HEAD".to_owned(), |branch| format!("`{branch}`"));
     let mut text = format!("back to {what}: {} changed, {branch} at {at}\n", plural(count as u64, "file"));
+    if !later.is_empty() {
+        text.extend(["also taken back, changed after the run: ", &names(later), "\n"]);
+    }
     text += "ignored files were left alone\n";
     let apart: Vec<PathBuf> = now.apart.iter().chain(&target.apart).cloned().collect();
     if !apart.is_empty() {

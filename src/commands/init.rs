@@ -49,15 +49,16 @@ pub(crate) fn run(args: &Init) -> Result<u8, UserError> {
         Some(test) if !args.full && !args.from => {
             format!("completion check: `{}` (from {})\n", test.command, test.source)
         }
-        _ => String::new(),
+        _ if args.full || args.from => String::new(),
+        _ => "no completion check found: set `verify` in it, or ralph believes the agent\n".to_owned(),
     };
     let next = if ["PROMPT.md", ".ralph/PROMPT.md"].iter().any(|prompt| workspace.join(prompt).exists()) {
-        "`ralph run --dry-run` shows what would run"
+        "see what would run: `ralph run --dry-run`"
     } else {
         "`ralph run \"what to do\"`, or write it to `PROMPT.md` and type `ralph run`"
     };
     // The reader may be gone.
-    let _ = out::print(&format!("wrote `{FILE}`: {told}\n{check}next: {next}\n"));
+    let _ = out::print(&format!("wrote `{FILE}`: {told}\n{check}next: commit it, then {next}\n"));
     Ok(0)
 }
 

@@ -1,5 +1,7 @@
 //! `ralph runs`: the runs of this directory, newest first.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::app::appearance::{columns, palette};
@@ -25,6 +27,12 @@ pub(crate) fn run(args: &Runs) -> Result<u8, UserError> {
         return print(&runs.iter().fold(String::new(), |text, run| text + &run.summary.run + "\n"));
     }
     if !args.json {
+        if args.all {
+            for run in &mut runs {
+                let project = Path::new(&run.summary.workspace).file_name().unwrap_or_default().to_string_lossy();
+                run.words = format!("{project}: {}", run.words);
+            }
+        }
         return print_painted(&table(&runs, columns().count(), palette()));
     }
     let rows: Vec<_> = runs.iter().map(row).collect();

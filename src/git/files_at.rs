@@ -69,6 +69,11 @@ impl Writer {
         Ok(changed)
     }
 
+    /// The names of the files that differ.
+    pub(crate) async fn paths_between(&self, from: &str, to: &str) -> Result<Vec<PathBuf>, GitError> {
+        Ok(self.changed(from, to).await?.into_iter().map(|changed| changed.path).collect())
+    }
+
     /// What an index holds of some paths; `index` may be any.
     pub(super) async fn entries(&self, index: &Path) -> Result<BTreeMap<PathBuf, Entry>, GitError> {
         let printed = self.git_on(index, &self.repository.top, &["ls-files", "-s", "-z"], Vec::new()).await?;

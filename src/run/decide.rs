@@ -8,6 +8,7 @@ use super::budget::Spent;
 use super::judge::STOPPED;
 use super::report::gave_up;
 pub(crate) use super::report::{Failure, Judged, Progress, Report, Verification};
+use crate::duration;
 use crate::event::FailureClass;
 use crate::journal::Outcome;
 use crate::plural::plural;
@@ -335,10 +336,13 @@ fn failed(policy: &Policy, before: State, counted: State, message: &str) -> (Sta
     (state, Verdict::Again { after, reason: format!("failure {failures} of at most {most} in a row: {message}") })
 }
 
+/// Before the time of a wait that is too long.
+const WAIT_TOO_LONG: &str = "the limit ends in ";
+
 /// How long a run that was not allowed to wait would have waited, from the reason with which it ended.
 pub(crate) fn wait_in(reason: &str) -> Option<Duration> {
-    let (_, rest) = reason.rsplit_once("; waiting would take ")?;
-    rest.split_once(' ')?.0.parse().ok().map(Duration::from_secs)
+    let (_, rest) = reason.rsplit_once(WAIT_TOO_LONG)?;
+    duration::parse(rest.split_once(',')?.0)
 }
 
 /// Waits until the limit is over. Not an iteration.
@@ -352,9 +356,10 @@ fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verd
     let total = before.waited + wait;
     if total > policy.max_wait {
         let reason = format!(
-            "{}; waiting would take {} s more than allowed",
+            "{}; {WAIT_TOO_LONG}{}, and `limits.max_wait` allows {} in all",
             failure.message,
-            total.saturating_sub(policy.max_wait).as_secs()
+            duration::shown(Duration::from_secs(wait.as_secs())),
+            duration::shown(policy.max_wait),
         );
         return (before, finish(Outcome::RateLimited, reason));
     }

@@ -19,7 +19,8 @@ const LONGEST_ID: usize = 40;
 /// Where a task is, in a word.
 pub(crate) const fn stage(batch: &Batch, state: &TaskState) -> (&'static str, Ink) {
     match &state.stage {
-        Stage::Waiting | Stage::Running if state.paused || batch.paused => ("paused", Ink::Warn),
+        Stage::Waiting if state.paused || batch.paused => ("paused", Ink::Warn),
+        Stage::Running if state.paused || batch.paused => ("pausing", Ink::Warn),
         Stage::Waiting => ("waiting", Ink::Dim),
         Stage::Running => ("running", Ink::Agent),
         Stage::Checking { .. } => ("checking", Ink::Tool),
@@ -83,7 +84,7 @@ pub(crate) fn line(fact: &Fact, batch: &Batch) -> Option<String> {
 
 /// How many tasks are where: `2 running, 3 waiting, 5 merged`.
 pub(crate) fn counts(batch: &Batch) -> String {
-    let order = ["running", "paused", "checking", "merging", "waiting", "merged", "stuck", "skipped"];
+    let order = ["running", "pausing", "paused", "checking", "merging", "waiting", "merged", "stuck", "skipped"];
     let count = |word: &str| batch.tasks.iter().filter(|state| stage(batch, state).0 == word).count();
     let counted = order.iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
     counted.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
@@ -126,6 +127,10 @@ pub(crate) fn report(batch: &Batch, is_running: bool, palette: Palette, columns:
     }
     match &batch.end {
         _ if is_running => text += if batch.paused { ": paused" } else { ": running" },
+        // Someone may have skipped tasks since.
+        Some(_) if batch.tasks.iter().all(|state| state.stage.satisfies()) => {
+            text += ": all tasks are merged or skipped"
+        }
         Some((_, why)) => drop(write!(text, ": {why}")),
         None => text += ": interrupted",
     }
@@ -143,7 +148,9 @@ fn next(batch: &Batch, is_running: bool) -> String {
     let stuck = batch.tasks.iter().find(|state| state.stage == Stage::Stuck);
     if let Some(state) = stuck {
         let id = &state.task.id;
-        let _ = writeln!(text, "look at it: `git log {}`", batch.branch(id));
+        if let Some(run) = &state.run {
+            let _ = writeln!(text, "see why: `ralph show {run}`");
+        }
         let _ = writeln!(text, "run it again: `ralph batch retry {id}`");
         let _ = writeln!(text, "leave it out: `ralph batch skip {id}`");
     }

@@ -151,9 +151,9 @@ pub(crate) fn table(runs: &[RunDetails], columns: usize, palette: Palette) -> St
     }));
     // The id begins with the time at which the run was started, and people know a run by its prompt.
     let priced = runs.iter().any(|run| run.summary.cost().is_some());
-    let first = if priced { &["STARTED", "AGENT"][..] } else { &["STARTED", "COST", "AGENT"] };
+    let first = if priced { &["STARTED", "AGENT", "TIME"][..] } else { &["STARTED", "COST", "AGENT", "TIME"] };
     fit(&mut rows, first, columns.saturating_sub(LEAST_PROMPT + 2));
-    fit(&mut rows, &["COST", "AGENT", "TIME"], columns);
+    fit(&mut rows, &["COST"], columns);
     let align = |name: &str| if ["ITER", "TIME", "COST"].contains(&name) { Right } else { Left };
     let mut aligned: Vec<Align> = rows[0].iter().map(|cell| align(&cell.text)).collect();
     aligned.push(Left);

@@ -119,6 +119,7 @@ pub(crate) async fn clean(start: &Start, places: &Places, branch: &str) -> Resul
         && let Some(mut place) = run.place()
     {
         place.state = PlaceState::Merged;
+        place.base = Some(start.target.clone());
         let _ = run.set_place(&place);
     }
     writer.remove_worktree(&worktree)?;

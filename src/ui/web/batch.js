@@ -1,5 +1,5 @@
 // A batch: its tasks by what happens to them, and orders to it.
-const STAGES = ["running", "paused", "checking", "merging", "stuck", "waiting", "merged", "skipped"];
+const STAGES = ["running", "pausing", "paused", "checking", "merging", "stuck", "waiting", "merged", "skipped"];
 
 class Batch {
   constructor(id) {
