@@ -48,9 +48,7 @@ impl Places {
         // Not by its canonical name, which it has only while it is there: its parent always is.
         let directory = self.worktrees.canonicalize().unwrap_or_else(|_| self.worktrees.clone());
         let worktree = directory.join(self.worktree(branch).file_name().unwrap_or_default());
-        // `join` with nothing would add a slash, and another name is another store.
-        let workspace = if self.below.as_os_str().is_empty() { worktree } else { worktree.join(&self.below) };
-        self.state.store(&workspace)
+        self.state.store(&worktree.join(&self.below))
     }
 
     /// The newest run on a branch.
