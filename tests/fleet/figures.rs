@@ -42,7 +42,7 @@ pub fn measure(servers: usize) {
     let (code, submitter) = timed(&world, &["--on", &world.urls(), "--repo", &world.repo()], "submitter");
     assert_eq!(code, Some(0), "{}", world.said());
     let (took, cpu) = (began.elapsed(), submitter + processor_time(worker.child.id()));
-    let nats: f64 = world.servers.iter().filter_map(|server| server.pid()).map(processor_time).sum();
+    let nats: f64 = world.servers.iter().filter_map(super::world::Server::pid).map(processor_time).sum();
     drop(worker);
     let began = Instant::now();
     let (code, local) = timed(&world, &["-j", "2"], "local");
@@ -160,7 +160,7 @@ async fn journal(urls: &str, num_replicas: usize) {
     // Real output of agents, as the text of records; every part is another one.
     let words = captures();
     let mut parts = Vec::new();
-    let mut records = 0;
+    let mut records = 0_usize;
     let mut words = words.lines().filter(|line| !line.is_empty());
     'all: while parts.len() < PARTS {
         let mut lines = String::new();
