@@ -216,7 +216,7 @@ fn nothing_is_allowed_by_default() {
 
 #[test]
 fn orders_reach_the_worker_and_an_interrupt_cancels() {
-    let world = World::new(1, "tasks: [{id: a.b, title: A, prompt: 'write:a steps:3 pause:4'}]");
+    let world = World::new(1, "tasks: [{id: a.b, title: A, prompt: 'write:a steps:6 pause:4'}]");
     let _worker = world.worker("worker-1", &world.urls(), "1", &[]);
     let mut batch = world.batch(&[]);
     world.wait_for("worker-1: a.b: started", MINUTE);

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if std::env::args().any(|word| word == "--figures") {
-        figures::measure();
+        figures::measure(option("--servers").unwrap_or(1));
         return ExitCode::SUCCESS;
     }
     let (servers, workers) = (option("--servers").unwrap_or(1), option("--workers").unwrap_or(2));

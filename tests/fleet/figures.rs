@@ -12,7 +12,7 @@ use futures_util::StreamExt as _;
 
 use super::world::World;
 
-const TASKS: usize = 5000;
+const TASKS: usize = 20_000;
 const RUNS: usize = 60;
 const PARTS: usize = 400;
 
@@ -24,17 +24,17 @@ fn processor_time(pid: u32) -> f64 {
     Duration::from_millis(ticks * 10).as_secs_f64()
 }
 
-pub fn measure() {
+pub fn measure(servers: usize) {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     println!("load before: {}", load.split_whitespace().next().unwrap_or_default());
     let mut tasks = String::from("tasks:\n");
     for number in 0..RUNS {
         let _ = writeln!(tasks, "  - {{id: t{number}, title: T, prompt: 'write:t{number} steps:1'}}");
     }
-    let world = World::new(1, &tasks);
+    let world = World::new(servers, &tasks);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(queue(&world.urls()));
-    runtime.block_on(journal(&world.urls()));
+    runtime.block_on(queue(&world.urls(), servers));
+    runtime.block_on(journal(&world.urls(), servers));
 
     let worker = world.worker("worker-1", &world.urls(), "2", &[]);
     world.wait_for("waiting for tasks", Duration::from_secs(20));
@@ -42,7 +42,7 @@ pub fn measure() {
     let (code, submitter) = timed(&world, &["--on", &world.urls(), "--repo", &world.repo()], "submitter");
     assert_eq!(code, Some(0), "{}", world.said());
     let (took, cpu) = (began.elapsed(), submitter + processor_time(worker.child.id()));
-    let nats = world.servers[0].pid().map_or(0.0, processor_time);
+    let nats: f64 = world.servers.iter().filter_map(super::world::Server::pid).map(processor_time).sum();
     drop(worker);
     let began = Instant::now();
     let (code, local) = timed(&world, &["-j", "2"], "local");
@@ -83,12 +83,13 @@ fn timed(world: &World, more: &[&str], state: &str) -> (Option<i32>, f64) {
 }
 
 /// What each task goes through in NATS: entry, message, pull, lease, result, acknowledgement.
-async fn queue(urls: &str) {
-    let context = async_nats::jetstream::new(async_nats::connect(urls).await.unwrap());
+async fn queue(urls: &str, num_replicas: usize) {
+    let context = async_nats::jetstream::new(async_nats::connect(urls.split(',').next().unwrap()).await.unwrap());
     let config = stream::Config {
         name: "FIGURES".to_owned(),
         subjects: vec!["figures.>".to_owned()],
         retention: RetentionPolicy::WorkQueue,
+        num_replicas,
         ..stream::Config::default()
     };
     let tasks = context.create_stream(config).await.unwrap();
@@ -98,6 +99,7 @@ async fn queue(urls: &str) {
         max_messages_per_subject: 1,
         allow_rollup: true,
         allow_direct: true,
+        num_replicas,
         ..stream::Config::default()
     };
     context.create_stream(bucket).await.unwrap();
@@ -146,18 +148,19 @@ async fn queue(urls: &str) {
 }
 
 /// Parts of a journal as a worker sends them: one after the other, each acknowledged.
-async fn journal(urls: &str) {
-    let context = async_nats::jetstream::new(async_nats::connect(urls).await.unwrap());
+async fn journal(urls: &str, num_replicas: usize) {
+    let context = async_nats::jetstream::new(async_nats::connect(urls.split(',').next().unwrap()).await.unwrap());
     let config = stream::Config {
         name: "FIGURES_JOURNAL".to_owned(),
         subjects: vec!["figures_journal.>".to_owned()],
+        num_replicas,
         ..stream::Config::default()
     };
     context.create_stream(config).await.unwrap();
     // Real output of agents, as the text of records; every part is another one.
     let words = captures();
     let mut parts = Vec::new();
-    let mut records = 0;
+    let mut records = 0_usize;
     let mut words = words.lines().filter(|line| !line.is_empty());
     'all: while parts.len() < PARTS {
         let mut lines = String::new();

@@ -133,7 +133,7 @@ impl Assignment<'_> {
         let beginning = fetched.map_err(|error| UserError::failed(format!("cannot fetch the repository: {error}")))?;
         let places = self.places();
         // What an earlier worker on this machine left of it.
-        let _ = std::fs::remove_dir_all(places.store(&branch).path());
+        self.remove_records(&places, &branch);
         let mut args = vec![format!("--sandbox={}", self.sandbox), "--task-worker".to_owned()];
         let journal = self.directory.join("journal.jsonl");
         if let Some(run) = lease.entry.run.clone().filter(|_| lease.entry.journal > 0) {
@@ -343,6 +343,18 @@ impl Assignment<'_> {
         }
     }
 
+    /// Removes the runs of the task. Their place is named after the worktree, which may be gone.
+    fn remove_records(&self, places: &Places, branch: &str) {
+        let worktree = places.worktree(branch);
+        let parent = places.worktrees.canonicalize().unwrap_or_else(|_| places.worktrees.clone());
+        let mut workspace = parent.join(worktree.file_name().unwrap_or_default());
+        // `join` with nothing would add a slash, and another name is another store.
+        if !self.submitted.below.is_empty() {
+            workspace.push(&self.submitted.below);
+        }
+        let _ = std::fs::remove_dir_all(self.state.store(&workspace).path());
+    }
+
     /// Everything of the task that is on this machine: it is pushed, sent and stored elsewhere, or belongs to another worker.
     async fn clean(&self, places: &Places) {
         let branch = self.submitted.branch();
@@ -352,7 +364,7 @@ impl Assignment<'_> {
                 let _ = writer.update_ref(&format!("refs/heads/{branch}"), None, Some(&tip), "").await;
             }
         }
-        let _ = std::fs::remove_dir_all(places.store(&branch).path());
+        self.remove_records(places, &branch);
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
