@@ -129,7 +129,7 @@ pub(crate) fn report(batch: &Batch, is_running: bool, palette: Palette, columns:
         _ if is_running => text += if batch.paused { ": paused" } else { ": running" },
         // Someone may have skipped tasks since.
         Some(_) if batch.tasks.iter().all(|state| state.stage.satisfies()) => {
-            text += ": all tasks are merged or skipped"
+            text += ": all tasks are merged or skipped";
         }
         Some((_, why)) => drop(write!(text, ": {why}")),
         None => text += ": interrupted",
