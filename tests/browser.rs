@@ -126,7 +126,7 @@ fn an_exported_page_shows_the_run_from_disk(program: &str) {
 fn a_live_page_follows_a_run_and_steers_it(program: &str) {
     // A browser takes a while to start, and the run does not wait for it.
     let mut browser = Browser::start(program);
-    let running = scripted("5").start();
+    let running = scripted("60").start();
     let server = Server::start(running.test.tool(), &[]);
     browser.open(&server.address);
     assert_eq!(browser.eval("location.search"), "", "the token does not stay in the address");
@@ -137,6 +137,7 @@ fn a_live_page_follows_a_run_and_steers_it(program: &str) {
     browser.click(".steer .btn", "Pause");
     browser.click("dialog .btn", "Pause");
     browser.wait_for_text("pausing after this iteration");
+    std::fs::write(running.test.workspace().join("../go"), "").unwrap();
     browser
         .wait("document.querySelector('.pill').innerText.startsWith('paused') && document.title.startsWith('paused')");
     assert!(running.tells(&["status"]).starts_with("paused"), "the run itself is paused");

@@ -27,7 +27,7 @@ case "$RALPH_ITERATION" in
   r '{"type":"tool_output","tool":{"id":"u1"},"text":"test result: ok. 4 passed"}'
   r '{"type":"tool_end","tool":{"id":"u1","status":"ok","duration_ms":3907}}'
   printf '# CSV\n\nFields in quotes may contain commas.\n' > README.md; touch done
-  [ -z "$SLOW" ] || { r '{"type":"tool_start","tool":{"id":"u2","name":"Bash","input":{"command":"cargo test --workspace"}}}'; sleep "$SLOW"; r '{"type":"tool_end","tool":{"id":"u2","status":"ok"}}'; }
+  [ -z "$SLOW" ] || { r '{"type":"tool_start","tool":{"id":"u2","name":"Bash","input":{"command":"cargo test --workspace"}}}'; n=0; while [ $n -lt "${SLOW}0" ] && [ ! -e ../go ]; do sleep 0.1; n=$((n + 1)); done; r '{"type":"tool_end","tool":{"id":"u2","status":"ok"}}'; }
   r '{"type":"text","tag":"AI","text":"'"${SAYS:-Line ends are handled.}"'"}'
   usage 24100 1310 0.29 ;;
 *)
