@@ -181,7 +181,7 @@ fn fragment(event: &mut Event) -> Option<&mut String> {
     }
 }
 
-/// Nearly all text is whole, and that is seen many times faster than mending goes.
+/// Nearly all text is whole, and checking that is many times faster than repairing it.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

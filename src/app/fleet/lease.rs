@@ -17,7 +17,7 @@ const TRIES: u32 = 5;
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unwritten {
-    /// Somebody else has the lease, or it is over.
+    /// Someone else has the lease, or it is over.
     Lost,
     /// The server does not answer.
     Unreachable,

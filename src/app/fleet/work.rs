@@ -30,7 +30,7 @@ use crate::ui::out;
 
 /// How often the journal is looked at.
 const LOOK: Duration = Duration::from_millis(400);
-/// How often the queue is told that the task is worked on.
+/// How often progress is reported to the queue.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// How long the end of a task may wait for a server that does not answer.
 const LAST_WORDS: Duration = Duration::from_secs(3600);

@@ -83,7 +83,7 @@ fn policy(args: &Args) -> Result<(Policy, Mode), UserError> {
     Ok((policy, own.worker_sandbox.map_or(Mode::Workspace, |it| it.value)))
 }
 
-/// Runs until it is told to end.
+/// Runs until an order or a Unix signal ends it.
 pub(crate) fn run(args: &Args) -> Result<u8, UserError> {
     process::protect(process::own_program());
     let (policy, sandbox) = policy(args)?;

@@ -12,7 +12,7 @@ use crate::control::Order;
 pub(crate) enum Phase {
     /// It waits for a worker.
     Queued,
-    /// A worker has the lease. `lease` is different for each time that somebody takes it.
+    /// A worker has the lease. `lease` is different for each time that someone takes it.
     Running { lease: String, worker: String },
     /// It was worked on, and this came of it.
     Done { ended: Ended },
@@ -84,7 +84,7 @@ pub(crate) enum Claim {
     Drop,
     /// Nobody has it.
     Take,
-    /// Somebody has it, or had it and is lost.
+    /// Someone has it, or had it and is lost.
     Wait,
 }
 
