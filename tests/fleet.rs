@@ -248,7 +248,7 @@ fn orders_reach_the_worker_and_an_interrupt_cancels() {
     batch.signal("-INT");
     assert_eq!(batch.wait(MINUTE), 130, "{}", world.said());
     assert!(world.left().iter().all(|name| !name.contains("agent.sh")), "{:?}", world.left());
-    // It can be resumed, and goes on.
+    // It can be resumed, and continues.
     let mut again = world.spawn("resume", world.command("submitter", &["batch", "resume"]));
     assert_eq!(again.wait(2 * MINUTE), 0, "{}", world.said());
     world.assert_complete(1);

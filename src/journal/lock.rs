@@ -76,7 +76,7 @@ impl Lock {
         let holder = signed(&store.holder()).filter(is_alive)?;
         let held = match File::open(store.workspace()) {
             Ok(directory) => matches!(directory.try_lock_shared(), Err(TryLockError::WouldBlock)),
-            // Somebody removed the directory of an active run.
+            // Someone removed the directory of an active run.
             Err(_) => answers(&holder),
         };
         held.then_some(holder)

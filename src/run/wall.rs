@@ -62,7 +62,7 @@ impl Looping<'_> {
         }
         let tamper = wall.options.tamper;
         let failed: Vec<PathBuf> = if tamper == Tamper::Restore { watch.restore(&changes) } else { Vec::new() };
-        // What is in a new directory is told with the directory.
+        // A new directory is reported once, with everything in it.
         let added = |path: &Path| changes.iter().any(|change| change.how == "added" && change.path == path);
         let told = changes.iter().filter(|change| !change.path.parent().is_some_and(added));
         for change in told.take(MOST_LINES) {

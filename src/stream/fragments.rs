@@ -207,7 +207,7 @@ fn is_same_message(one: &Event, other: &Event) -> bool {
     }
 }
 
-/// True for more plain lines at once than are told one by one.
+/// True for more plain lines at once than become events of their own.
 pub(super) fn is_flood(bytes: &[u8], messages: Messages) -> bool {
     messages == Messages::Lines && memchr::memchr_iter(b'\n', bytes).nth(FLOOD_LINES).is_some()
 }

@@ -218,7 +218,7 @@ pub(crate) fn full(run: &RunDetails, appearance: &Appearance) -> String {
     for (line, ink) in compared(summary, glyphs) {
         let _ = writeln!(text, "\n{}", palette.paint(ink, &laid(&line, 0, columns)));
     }
-    // The branch, the worktree and that it was resumed are told above.
+    // The branch, the worktree and the resume are shown above.
     let told =
         |notice: &&String| !["branch: ", "worktree: ", "resumed after "].iter().any(|said| notice.starts_with(said));
     let notices: Vec<&String> = summary.notices.iter().filter(told).collect();
@@ -269,7 +269,7 @@ fn iteration(text: &mut String, tried: &IterationSummary, run: &RunDetails, appe
     }
     for decision in run.summary.decisions.iter().filter(|decision| decision.iteration == tried.iteration) {
         let reason = decision.reason.lines().next().unwrap_or_default();
-        // Why the run ended is told above.
+        // The reason is shown above.
         if !reason.is_empty() && run.summary.end.as_ref().is_none_or(|end| end.reason != decision.reason) {
             let _ = writeln!(text, "  {}", palette.paint(Ink::Dim, &laid(&harmless(reason), 2, columns)));
         }

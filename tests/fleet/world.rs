@@ -315,7 +315,7 @@ impl World {
         log.iter().map(|(_, who, line)| format!("{who}: {line}\n")).collect::<Vec<_>>().concat()
     }
 
-    /// Waits until somebody says something.
+    /// Waits for the next event.
     pub fn wait_for(&self, what: &str, patience: Duration) -> Instant {
         let began = Instant::now();
         loop {

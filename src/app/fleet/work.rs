@@ -369,7 +369,7 @@ impl Assignment<'_> {
     }
 }
 
-/// Drives the child and passes on what it is told.
+/// Drives the child and passes orders on to it.
 async fn child(
     mut local: Local,
     task: &Task,

@@ -29,7 +29,7 @@ pub(crate) fn token(task: &TaskId) -> String {
     task.as_str().replace('.', "=2E")
 }
 
-/// The id that a token stands for.
+/// The id that a token was made from.
 pub(crate) fn task_of(token: &str) -> Option<TaskId> {
     TaskId::new(token.replace("=2E", "."))
 }
