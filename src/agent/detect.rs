@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Probe {
     /// The program, when it is there.
     pub path: Option<PathBuf>,
-    pub state: State,
+    pub state: Installation,
 }
 
 /// An agent that is looked for.
@@ -46,7 +46,7 @@ pub enum Start {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum Installation {
     /// It said its version, if that can be read.
     Installed { version: Option<String> },
     /// There is no such program.
@@ -138,27 +138,27 @@ async fn probe(question: Question, workspace: PathBuf, patience: Duration) -> Pr
     let (agent, found) = locate(&definition, options, &workspace);
     let path = match found {
         Ok(path) => path,
-        Err(StartError::NotFound { .. }) => return Probe { path: None, state: State::Missing },
-        Err(error) => return Probe { path: None, state: State::Broken(error.to_string()) },
+        Err(StartError::NotFound { .. }) => return Probe { path: None, state: Installation::Missing },
+        Err(error) => return Probe { path: None, state: Installation::Broken(error.to_string()) },
     };
     let call = version_call(&agent, &workspace);
     let call = match start {
         Start::InWorkspace => call,
         Start::Outside => outside(call, &path, &workspace),
-        Start::No => return Probe { path: Some(path), state: State::NotExamined },
+        Start::No => return Probe { path: Some(path), state: Installation::NotExamined },
     };
     let state = match ask(call, patience).await {
-        Answer::Silent => State::Broken(format!("no version within {} s", patience.as_secs())),
-        Answer::Unstartable(reason) => State::Broken(reason),
+        Answer::Silent => Installation::Broken(format!("no version within {} s", patience.as_secs())),
+        Answer::Unstartable(reason) => Installation::Broken(reason),
         // Some say it on standard error.
         Answer::Said { exit: Exit::Code(0), stdout, stderr } => {
-            State::Installed { version: version(&stdout).or_else(|| version(&stderr)) }
+            Installation::Installed { version: version(&stdout).or_else(|| version(&stderr)) }
         }
         Answer::Said { exit: Exit::Code(code), .. } => {
-            State::Broken(format!("its version command failed with exit code {code}"))
+            Installation::Broken(format!("its version command failed with exit code {code}"))
         }
         Answer::Said { exit: Exit::Signal(signal), .. } => {
-            State::Broken(format!("its version command was killed by Unix signal {signal}"))
+            Installation::Broken(format!("its version command was killed by Unix signal {signal}"))
         }
     };
     Probe { path: Some(path), state }
@@ -193,8 +193,9 @@ pub(crate) async fn first(
     let mut told = Some(told);
     loop {
         let known = probes.answers.iter().map_while(Option::as_ref);
-        if let Some(index) =
-            known.into_iter().position(|probe| matches!(probe.state, State::Installed { .. } | State::NotExamined))
+        if let Some(index) = known
+            .into_iter()
+            .position(|probe| matches!(probe.state, Installation::Installed { .. } | Installation::NotExamined))
         {
             // The other probes are ended with the set.
             return Ok((index, probes.answers.into_iter().map_while(|answer| answer).collect()));
@@ -242,7 +243,8 @@ impl Probes {
                 Some(Err(_)) => {}
                 None => {
                     for answer in self.answers.iter_mut().filter(|answer| answer.is_none()) {
-                        *answer = Some(Probe { path: None, state: State::Broken("the probe failed".to_owned()) });
+                        *answer =
+                            Some(Probe { path: None, state: Installation::Broken("the probe failed".to_owned()) });
                     }
                     return false;
                 }

@@ -25,7 +25,7 @@ impl Machine {
         Question { definition, options: Options::default(), start: Start::InWorkspace }
     }
 
-    fn states(&self, agents: Vec<Question>, patience: Duration) -> Vec<State> {
+    fn states(&self, agents: Vec<Question>, patience: Duration) -> Vec<Installation> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let mut probes = Probes::start(agents, self.0.path(), patience);
             while probes.next(&mut None::<fn(&[&str])>).await {}
@@ -39,8 +39,8 @@ impl Machine {
     }
 }
 
-fn installed(version: &str) -> State {
-    State::Installed { version: Some(version.to_owned()) }
+fn installed(version: &str) -> Installation {
+    Installation::Installed { version: Some(version.to_owned()) }
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn what_is_missing_or_broken_is_told_apart() {
     ];
     let states = machine.states(agents, PATIENCE);
     assert_eq!(states[0], installed("1.2.3"));
-    assert_eq!(states[1], State::Missing);
-    assert_eq!(states[2], State::Broken("its version command failed with exit code 7".to_owned()));
+    assert_eq!(states[1], Installation::Missing);
+    assert_eq!(states[2], Installation::Broken("its version command failed with exit code 7".to_owned()));
     assert_eq!(states[3], installed("4.5.6"), "its standard input is closed");
     assert_eq!(states[4], installed("7.8.9"), "standard error is heard too");
 }
@@ -84,7 +84,7 @@ fn a_program_that_waits_is_not_waited_for() {
     let machine = Machine::new();
     let agents = vec![machine.program("waiting", "exec /bin/sleep 600")];
     let states = machine.states(agents, Duration::from_secs(1));
-    assert_eq!(states, [State::Broken("no version within 1 s".to_owned())]);
+    assert_eq!(states, [Installation::Broken("no version within 1 s".to_owned())]);
 }
 
 #[test]

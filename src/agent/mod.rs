@@ -24,7 +24,7 @@ pub use custom::custom;
 pub use definition::Definition;
 pub use definition::Permissions;
 pub(crate) use definition::{By, PromptForm};
-pub(crate) use detect::{Auth, Probe, State, auth, locate, not_installed};
+pub(crate) use detect::{Auth, Installation, Probe, auth, locate, not_installed};
 pub(crate) use detect::{Question, Start, first, probe_all};
 pub(crate) use help::Flags;
 pub use help::flags;

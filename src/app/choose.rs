@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::agent::definition::{Auto, When};
 use crate::agent::{
-    self, Agent, By, Catalog, Entry, Options, Overrides, Partial, Probe, PromptForm, Question, Source, Start, State,
-    User,
+    self, Agent, By, Catalog, Entry, Installation, Options, Overrides, Partial, Probe, PromptForm, Question, Source,
+    Start, User,
 };
 use crate::app::repository::{self, NOT_EXAMINED};
 use crate::config::{Adapter, FileLayer, Layer, Origin, PromptMode, Setting, Settings};
@@ -265,7 +265,7 @@ fn automatic(
             let why = first_installed(catalog, file, &asked, &probes, index);
             let wishes = options(settings, &file.adapter(&entry.id), workspace);
             let (agent, found) = agent::locate(&entry.definition, wishes, workspace);
-            if probes.get(index).is_some_and(|probe| probe.state == State::NotExamined) {
+            if probes.get(index).is_some_and(|probe| probe.state == Installation::NotExamined) {
                 notices.push(NOT_EXAMINED.to_owned());
             }
             found.map_err(|error| start_error(&error))?;
@@ -298,7 +298,7 @@ fn why_not(entry: &Entry, file: &FileLayer, asked: &[&Entry], probes: &[Probe]) 
     let index = asked.iter().position(|known| known.definition.id == entry.definition.id);
     match (passed_over(entry, file), index.and_then(|at| probes.get(at)).map(|probe| &probe.state)) {
         (Some(reason), _) => reason,
-        (None, Some(State::Broken(reason))) => reason.clone(),
+        (None, Some(Installation::Broken(reason))) => reason.clone(),
         (None, _) => "not installed".to_owned(),
     }
 }

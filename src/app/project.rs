@@ -20,10 +20,10 @@ pub(crate) fn test_command(directory: &Path) -> Option<TestCommand> {
     finders.iter().find_map(|find| find(directory)).map(|(command, source)| TestCommand { command, source })
 }
 
-type Found = Option<(String, String)>;
+type CommandAndSource = Option<(String, String)>;
 
 #[expect(clippy::unnecessary_wraps, reason = "what every finder gives")]
-fn found(command: &str, source: &str) -> Found {
+fn found(command: &str, source: &str) -> CommandAndSource {
     Some((command.to_owned(), source.to_owned()))
 }
 
@@ -36,11 +36,11 @@ fn first_file<'a>(directory: &Path, names: &[&'a str]) -> Option<&'a str> {
     names.iter().copied().find(|name| directory.join(name).is_file())
 }
 
-fn cargo(directory: &Path) -> Found {
+fn cargo(directory: &Path) -> CommandAndSource {
     first_file(directory, &["Cargo.toml"]).and_then(|file| found("cargo test", file))
 }
 
-fn node(directory: &Path) -> Found {
+fn node(directory: &Path) -> CommandAndSource {
     let package: serde_json::Value = serde_json::from_str(&text(directory, "package.json")?).ok()?;
     let script = package["scripts"]["test"].as_str()?;
     // What `npm init` writes.
@@ -57,11 +57,11 @@ fn node(directory: &Path) -> Found {
     found(manager.map_or("npm test", |(_, command)| command), "package.json")
 }
 
-fn go(directory: &Path) -> Found {
+fn go(directory: &Path) -> CommandAndSource {
     first_file(directory, &["go.mod"]).and_then(|file| found("go test ./...", file))
 }
 
-fn python(directory: &Path) -> Found {
+fn python(directory: &Path) -> CommandAndSource {
     let runner = match first_file(directory, &["uv.lock", "poetry.lock", "pdm.lock"]) {
         Some("uv.lock") => "uv run ",
         Some("poetry.lock") => "poetry run ",
@@ -90,22 +90,22 @@ fn python(directory: &Path) -> Found {
     None
 }
 
-fn gradle(directory: &Path) -> Found {
+fn gradle(directory: &Path) -> CommandAndSource {
     let file = first_file(directory, &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"])?;
     found(if directory.join("gradlew").is_file() { "./gradlew test" } else { "gradle test" }, file)
 }
 
-fn maven(directory: &Path) -> Found {
+fn maven(directory: &Path) -> CommandAndSource {
     let file = first_file(directory, &["pom.xml"])?;
     found(if directory.join("mvnw").is_file() { "./mvnw -q test" } else { "mvn -q test" }, file)
 }
 
-fn just(directory: &Path) -> Found {
+fn just(directory: &Path) -> CommandAndSource {
     let file = first_file(directory, &["justfile", "Justfile", ".justfile"])?;
     recipe(&text(directory, file)?).and_then(|name| found(&format!("just {name}"), file))
 }
 
-fn make(directory: &Path) -> Found {
+fn make(directory: &Path) -> CommandAndSource {
     let file = first_file(directory, &["Makefile", "makefile", "GNUmakefile"])?;
     recipe(&text(directory, file)?).and_then(|name| found(&format!("make {name}"), file))
 }
@@ -120,7 +120,7 @@ fn recipe(text: &str) -> Option<&'static str> {
 }
 
 /// A step of a workflow that tests, where it is one plain line.
-fn workflow(directory: &Path) -> Found {
+fn workflow(directory: &Path) -> CommandAndSource {
     let mut files: Vec<String> = [".github/workflows", ".gitlab-ci.yml"]
         .iter()
         .flat_map(|place| match std::fs::read_dir(directory.join(place)) {

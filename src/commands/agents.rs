@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::plugins::{self, Plugin};
-use crate::agent::{self, Auth, Catalog, Definition, Entry, Mode, Probe, Session, State, Turn};
+use crate::agent::{self, Auth, Catalog, Definition, Entry, Installation, Mode, Probe, Session, Turn};
 use crate::app::appearance::{columns, palette};
 use crate::app::choose::{Purpose, catalog, choose, options, passed_over, question, settle, still_waiting};
 use crate::app::repository::NOT_EXAMINED;
@@ -79,12 +79,12 @@ fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<
     let rows = catalog.entries().iter().zip(probes).map(|(entry, probe)| {
         let auto = match (passed_over(entry, file), &probe.state, taken) {
             (Some(reason), ..) => Verdict::Left(reason),
-            (None, State::Missing, _) => Verdict::Left("not installed".to_owned()),
-            (None, State::Broken(reason), _) => Verdict::Left(reason.clone()),
-            (None, State::Installed { .. } | State::NotExamined, Some(first)) => {
+            (None, Installation::Missing, _) => Verdict::Left("not installed".to_owned()),
+            (None, Installation::Broken(reason), _) => Verdict::Left(reason.clone()),
+            (None, Installation::Installed { .. } | Installation::NotExamined, Some(first)) => {
                 Verdict::Left(format!("`{first}` is picked first"))
             }
-            (None, State::Installed { .. } | State::NotExamined, None) => {
+            (None, Installation::Installed { .. } | Installation::NotExamined, None) => {
                 taken = Some(&entry.id);
                 Verdict::Taken
             }
@@ -97,11 +97,11 @@ fn list<'a>(catalog: &'a Catalog, file: &FileLayer, workspace: &Path) -> Result<
 impl Row<'_> {
     fn version(&self) -> String {
         match &self.probe.state {
-            State::Installed { version: Some(version) } => version.clone(),
-            State::Installed { version: None } => "unknown".to_owned(),
-            State::Broken(_) => "broken".to_owned(),
-            State::Missing => "-".to_owned(),
-            State::NotExamined => "not checked".to_owned(),
+            Installation::Installed { version: Some(version) } => version.clone(),
+            Installation::Installed { version: None } => "unknown".to_owned(),
+            Installation::Broken(_) => "broken".to_owned(),
+            Installation::Missing => "-".to_owned(),
+            Installation::NotExamined => "not checked".to_owned(),
         }
     }
 
@@ -117,9 +117,11 @@ impl Row<'_> {
         let definition = &self.entry.definition;
         let path = self.probe.path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
         let auto = match &self.auto {
-            Verdict::Taken if self.probe.state == State::NotExamined => format!("picked; {NOT_EXAMINED}"),
+            Verdict::Taken if self.probe.state == Installation::NotExamined => format!("picked; {NOT_EXAMINED}"),
             Verdict::Taken => "picked".to_owned(),
-            Verdict::Left(reason) if self.probe.state == State::NotExamined => format!("no: {reason}; {NOT_EXAMINED}"),
+            Verdict::Left(reason) if self.probe.state == Installation::NotExamined => {
+                format!("no: {reason}; {NOT_EXAMINED}")
+            }
             Verdict::Left(reason) => format!("no: {reason}"),
         };
         [
@@ -136,10 +138,10 @@ impl Row<'_> {
     fn json(&self) -> Value {
         let definition = &self.entry.definition;
         let (state, version, problem) = match &self.probe.state {
-            State::Installed { version } => ("installed", version.as_deref(), None),
-            State::Missing => ("missing", None, None),
-            State::Broken(reason) => ("broken", None, Some(reason.as_str())),
-            State::NotExamined => ("not checked", None, Some(NOT_EXAMINED)),
+            Installation::Installed { version } => ("installed", version.as_deref(), None),
+            Installation::Missing => ("missing", None, None),
+            Installation::Broken(reason) => ("broken", None, Some(reason.as_str())),
+            Installation::NotExamined => ("not checked", None, Some(NOT_EXAMINED)),
         };
         let (taken, reason) = match &self.auto {
             Verdict::Taken => (true, None),

@@ -15,7 +15,7 @@ use crate::plugin;
 use crate::plugin::by_text;
 use crate::plugin::conformance::{self, Examined, Grade};
 use crate::plugin::files::{self, find, list, no_such};
-use crate::plugin::settings::Found;
+use crate::plugin::settings::FoundPlugin;
 use crate::process::runtime;
 use crate::trust::{self, Item};
 use crate::ui::pretty;
@@ -117,7 +117,7 @@ pub(super) fn examine(
 /// it here before.
 pub(super) fn show(
     args: &Show,
-    found: &Found,
+    found: &FoundPlugin,
     settings: &Settings,
     file: &FileLayer,
     workspace: &Path,

@@ -48,7 +48,7 @@ pub struct Claude {
     version: Option<String>,
     begun: bool,
     /// The message that is being said in fragments.
-    open: Option<Open>,
+    open: Option<OpenMessage>,
     messages: u64,
     /// What tools have printed so far.
     outputs: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ struct Failure {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenMessage {
     tag: Tag,
     parent: Option<String>,
     text: String,
@@ -252,7 +252,7 @@ impl Claude {
         if is_full || self.open.as_ref().is_none_or(|open| open.tag != tag || open.parent.as_deref() != parent) {
             self.close(out);
             self.begin(out);
-            self.open = Some(Open { tag, parent: parent.map(str::to_owned), text: String::new() });
+            self.open = Some(OpenMessage { tag, parent: parent.map(str::to_owned), text: String::new() });
             if self.form.partial {
                 let id = self.messages + 1;
                 let message = json!({
@@ -290,7 +290,7 @@ impl Claude {
 
     /// Ends the open message: it is repeated as a whole.
     fn close(&mut self, out: &mut Vec<u8>) {
-        let Some(Open { tag, parent, text }) = self.open.take() else { return };
+        let Some(OpenMessage { tag, parent, text }) = self.open.take() else { return };
         self.message(tag, parent.as_deref(), &text, out);
         if self.form.partial {
             self.stream_event(&json!({"type": "content_block_stop", "index": 0}), parent.as_deref(), out);

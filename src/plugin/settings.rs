@@ -29,14 +29,14 @@ pub(crate) fn helper() -> PathBuf {
 }
 
 /// A file that was found, before anything of it has run.
-pub(crate) struct Found {
+pub(crate) struct FoundPlugin {
     contract: Option<Contract>,
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     origin: Origin,
 }
 
-impl Found {
+impl FoundPlugin {
     pub(crate) fn contract(&self, workspace: &Path) -> Result<Contract, UserError> {
         self.contract.map_or_else(|| files::contract(&self.path, workspace), Ok)
     }
@@ -117,12 +117,12 @@ pub(crate) fn claude_for_driver(
 }
 
 /// The file that the settings mean; none when they mean another agent.
-pub(crate) fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Option<Found>, UserError> {
+pub(crate) fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> Result<Option<FoundPlugin>, UserError> {
     let named = settings.agent.value.as_str();
     let origin = settings.agent.origin.clone();
-    let of = |contract: Contract, name: &str, origin: Origin| -> Result<Option<Found>, UserError> {
+    let of = |contract: Contract, name: &str, origin: Origin| -> Result<Option<FoundPlugin>, UserError> {
         if let Some(path) = files::find(contract, name, workspace)? {
-            return Ok(Some(Found { contract: Some(contract), name: name.to_owned(), path, origin }));
+            return Ok(Some(FoundPlugin { contract: Some(contract), name: name.to_owned(), path, origin }));
         }
         let error = files::no_such(contract, name, workspace);
         Err(UserError { message: format!("{} (from {origin})", error.message), ..error })
@@ -143,7 +143,7 @@ pub(crate) fn find(settings: &Settings, catalog: &Catalog, workspace: &Path) -> 
         }
         user_file::usable(&workspace.join(&path)).map_err(UserError::usage)?;
         let name = path.file_stem().map_or_else(|| named.to_owned(), |stem| stem.to_string_lossy().into_owned());
-        return Ok(Some(Found { contract: None, name, path, origin }));
+        return Ok(Some(FoundPlugin { contract: None, name, path, origin }));
     }
     if ["auto", "custom"].contains(&named) || catalog.names().contains(&named) {
         return Ok(None);
@@ -191,7 +191,7 @@ pub(crate) fn prompt_of_mode(
 
 /// The driver or script as an agent. It is loaded to learn what it says of itself, unless it may not run.
 pub(crate) fn choose(
-    found: Found,
+    found: FoundPlugin,
     settings: &Settings,
     options: Options,
     catalog: &Catalog,
@@ -199,7 +199,7 @@ pub(crate) fn choose(
     may_load: bool,
 ) -> Result<Chosen, UserError> {
     let contract = found.contract(workspace)?;
-    let Found { name, path, origin, .. } = found;
+    let FoundPlugin { name, path, origin, .. } = found;
     let live = if settings.live.value { Live::Wanted } else { Live::Off };
     let (file, mut notices) = plugin_file(contract, &name, &path, live, settings, workspace)?;
     // The hooks read the tools from a variable and put them on the command line themselves.

@@ -76,10 +76,10 @@ fn find(invocation: &Invocation) -> Result<PathBuf, StartError> {
     let directories = search_path(invocation);
     if program.as_bytes().contains(&b'/') {
         let path = invocation.cwd.join(program);
-        return match Found::at(&path) {
-            Found::Executable => Ok(path),
-            Found::Other => Err(StartError::NotExecutable { path }),
-            Found::Nothing => {
+        return match PathKind::at(&path) {
+            PathKind::Executable => Ok(path),
+            PathKind::Other => Err(StartError::NotExecutable { path }),
+            PathKind::Nothing => {
                 let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
                 Err(not_found(nearest(&name, &directories)))
             }
@@ -87,10 +87,10 @@ fn find(invocation: &Invocation) -> Result<PathBuf, StartError> {
     }
     let mut blocked = None;
     for path in directories.iter().map(|directory| directory.join(program)) {
-        match Found::at(&path) {
-            Found::Executable => return Ok(path),
-            Found::Other => blocked = blocked.or(Some(path)),
-            Found::Nothing => {}
+        match PathKind::at(&path) {
+            PathKind::Executable => return Ok(path),
+            PathKind::Other => blocked = blocked.or(Some(path)),
+            PathKind::Nothing => {}
         }
     }
     match blocked {
@@ -105,13 +105,13 @@ fn search_path(invocation: &Invocation) -> Vec<PathBuf> {
     std::env::split_paths(&path).map(|directory| invocation.cwd.join(directory)).collect()
 }
 
-enum Found {
+enum PathKind {
     Executable,
     Other,
     Nothing,
 }
 
-impl Found {
+impl PathKind {
     fn at(path: &Path) -> Self {
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => match rustix::fs::access(path, rustix::fs::Access::EXEC_OK) {

@@ -24,7 +24,7 @@ pub(super) struct Known {
 
 /// A secret in the input.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct Match {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) owner: usize,
@@ -34,7 +34,7 @@ pub(super) struct Found {
 
 pub(super) struct Scan {
     /// In order, apart from each other.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<Match>,
     pub(super) decided: usize,
     /// Nothing in the input even begins like a secret.
     pub(super) clear: bool,
@@ -102,7 +102,7 @@ impl Known {
             let flat_before = flat::flat(before, false).map(|flat| flat.bytes);
             let before = flat_before.as_deref().unwrap_or(before);
             let (more, flat_decided, _) = self.look(&flat.bytes, before, end, Some(&flat.edges()));
-            let place = |found: Found| Found { start: flat.start(found.start), end: flat.end(found.end), ..found };
+            let place = |found: Match| Match { start: flat.start(found.start), end: flat.end(found.end), ..found };
             found.extend(apart(more).into_iter().map(place));
             decided = decided.min(flat.open.unwrap_or(decided));
             if flat_decided < flat.bytes.len() {
@@ -119,7 +119,7 @@ impl Known {
         }
         found.retain(|found| found.start < decided);
         found.sort_by_key(|found| (found.start, std::cmp::Reverse(found.end)));
-        let mut merged: Vec<Found> = Vec::with_capacity(found.len());
+        let mut merged: Vec<Match> = Vec::with_capacity(found.len());
         for found in found {
             match merged.last_mut() {
                 Some(last) if found.start < last.end => {
@@ -134,7 +134,7 @@ impl Known {
         Scan { found: merged, decided: decided.max(end), clear }
     }
 
-    fn look(&self, input: &[u8], before: &[u8], end: End, edges: Option<&[usize]>) -> (Vec<Found>, usize, bool) {
+    fn look(&self, input: &[u8], before: &[u8], end: End, edges: Option<&[usize]>) -> (Vec<Match>, usize, bool) {
         let mut decided = match end {
             End::Final => input.len(),
             End::Open => self.begun(input).unwrap_or(input.len()),
@@ -160,7 +160,7 @@ impl Known {
             match fit {
                 Fit::No => {}
                 Fit::To(_) if rest.is_some() && edges.is_some() => decided = decided.min(start),
-                Fit::To(end) => found.push(Found { start, end, owner: hit.owner, rest }),
+                Fit::To(end) => found.push(Match { start, end, owner: hit.owner, rest }),
                 Fit::Unknown => decided = decided.min(start),
             }
         }
@@ -194,7 +194,7 @@ impl Known {
 }
 
 /// Of secrets that overlap, only the first: whether a token continues is not asked twice when it comes in pieces.
-fn apart(mut found: Vec<Found>) -> Vec<Found> {
+fn apart(mut found: Vec<Match>) -> Vec<Match> {
     found.sort_by_key(|found| (found.start, std::cmp::Reverse(found.end)));
     let mut end = 0;
     found.retain(|found| {

@@ -110,7 +110,7 @@ pub enum Permission {
 /// Where the run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct State {
+pub(crate) struct LoopState {
     /// Iterations that count.
     pub iterations: u32,
     /// Agent failures in a row.
@@ -159,7 +159,7 @@ impl Verdict {
 }
 
 /// Decides. `elapsed` is the time since the run began.
-pub(crate) fn decide(policy: &Policy, before: State, report: &Report, elapsed: Duration) -> (State, Verdict) {
+pub(crate) fn decide(policy: &Policy, before: LoopState, report: &Report, elapsed: Duration) -> (LoopState, Verdict) {
     let (mut state, verdict) = judge(policy, before, report);
     state.spent = before.spent.and(report.spent);
     let counted = state.iterations > before.iterations;
@@ -173,9 +173,13 @@ pub(crate) fn decide(policy: &Policy, before: State, report: &Report, elapsed: D
     (state, within_limits(policy, state, report, elapsed, verdict))
 }
 
-fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
-    let counted =
-        State { iterations: before.iterations + 1, waited: before.waited, refuted: before.refuted, ..State::default() };
+fn judge(policy: &Policy, before: LoopState, report: &Report) -> (LoopState, Verdict) {
+    let counted = LoopState {
+        iterations: before.iterations + 1,
+        waited: before.waited,
+        refuted: before.refuted,
+        ..LoopState::default()
+    };
     let Some(failure) = &report.failure else {
         return match &report.signal {
             _ if report.may_complete(policy.until) => claimed(policy, before, counted, report),
@@ -221,7 +225,7 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
         FailureClass::RateLimit => rate_limit(policy, before, failure),
         FailureClass::Overload | FailureClass::Network => back_off(before, failure),
         FailureClass::Context if before.overflows == 0 && report.resumed => {
-            let state = State { overflows: 1, ..before };
+            let state = LoopState { overflows: 1, ..before };
             (state, again(format!("a fresh session may help: {message}")))
         }
         FailureClass::Context | FailureClass::AgentLimit | FailureClass::Agent => {
@@ -231,12 +235,12 @@ fn judge(policy: &Policy, before: State, report: &Report) -> (State, Verdict) {
 }
 
 /// The agent says that it is done, or the checks alone decide. The word of the agent is not enough.
-fn claimed(policy: &Policy, before: State, counted: State, report: &Report) -> (State, Verdict) {
+fn claimed(policy: &Policy, before: LoopState, counted: LoopState, report: &Report) -> (LoopState, Verdict) {
     let (said, rejected) = match &report.signal {
         Some(Signal::Complete { marker }) => (Some(format!("the agent said `{marker}`")), REJECTED),
         _ => (None, NOT_YET),
     };
-    let refuse = |state: State, why: String| (state, if report.interrupted { stopped() } else { again(why) });
+    let refuse = |state: LoopState, why: String| (state, if report.interrupted { stopped() } else { again(why) });
     if let Some(veto) = &report.veto {
         return refuse(counted, format!("{rejected}: {veto}"));
     }
@@ -250,13 +254,13 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report) -> (
             } else {
                 String::new()
             };
-            return refuse(State { refuted, ..counted }, format!("{REJECTED}: {summary}{loud}"));
+            return refuse(LoopState { refuted, ..counted }, format!("{REJECTED}: {summary}{loud}"));
         }
         // Nobody said anything.
         Verification::None if said.is_none() => return refuse(counted, GOES_ON.to_owned()),
         Verification::None | Verification::Passed => {}
     }
-    let counted = State { refuted: 0, ..counted };
+    let counted = LoopState { refuted: 0, ..counted };
     match &report.judged {
         Judged::NotAsked | Judged::Accepted { .. } => {}
         Judged::Interrupted => return (counted, stopped()),
@@ -272,7 +276,7 @@ fn claimed(policy: &Policy, before: State, counted: State, report: &Report) -> (
             return refuse(counted, format!("{rejected} by the judge `{by}`: {finding}"));
         }
     }
-    let state = State { claims: before.claims + 1, ..counted };
+    let state = LoopState { claims: before.claims + 1, ..counted };
     let verdict = if state.iterations < policy.min_iterations {
         again(format!(
             "{rejected}: iteration {} of at least {}",
@@ -320,9 +324,9 @@ pub(crate) fn at_the_end(reason: String, checks: &Verification) -> (Outcome, Str
 }
 
 /// A failure that burns one of the tries.
-fn failed(policy: &Policy, before: State, counted: State, message: &str) -> (State, Verdict) {
+fn failed(policy: &Policy, before: LoopState, counted: LoopState, message: &str) -> (LoopState, Verdict) {
     let failures = before.failures + 1;
-    let state = State { failures, overflows: before.overflows, ..counted };
+    let state = LoopState { failures, overflows: before.overflows, ..counted };
     let most = policy.max_consecutive_failures;
     if failures >= most {
         let times = if failures == 1 { "the iteration".to_owned() } else { format!("{failures} iterations in a row") };
@@ -346,13 +350,13 @@ pub(crate) fn wait_in(reason: &str) -> Option<Duration> {
 }
 
 /// Waits until the limit is over. Not an iteration.
-fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verdict) {
+fn rate_limit(policy: &Policy, before: LoopState, failure: &Failure) -> (LoopState, Verdict) {
     let wait = match failure.retry_after {
         Some(known) => known + RESET_MARGIN,
         None => doubled(FIRST_LIMIT_WAIT, before.limits, LONGEST_LIMIT_WAIT),
     };
     // Only the coordinator knows how long it really waited: it adds that to `waited`.
-    let state = State { limits: before.limits + 1, ..before };
+    let state = LoopState { limits: before.limits + 1, ..before };
     let total = before.waited + wait;
     if total > policy.max_wait {
         let reason = format!(
@@ -367,8 +371,8 @@ fn rate_limit(policy: &Policy, before: State, failure: &Failure) -> (State, Verd
 }
 
 /// Tries again after a while. Not an iteration.
-fn back_off(before: State, failure: &Failure) -> (State, Verdict) {
-    let state = State { back_offs: before.back_offs + 1, ..before };
+fn back_off(before: LoopState, failure: &Failure) -> (LoopState, Verdict) {
+    let state = LoopState { back_offs: before.back_offs + 1, ..before };
     if state.back_offs >= MOST_BACK_OFFS {
         let outcome = if failure.class == FailureClass::Overload { Outcome::RateLimited } else { Outcome::Failed };
         return (state, finish(outcome, format!("{MOST_BACK_OFFS} times in a row: {}", failure.message)));
@@ -379,7 +383,7 @@ fn back_off(before: State, failure: &Failure) -> (State, Verdict) {
 }
 
 /// How many iterations in a row moved nothing.
-const fn stalled_after(before: State, report: &Report) -> u32 {
+const fn stalled_after(before: LoopState, report: &Report) -> u32 {
     match report.progress {
         Progress::Made => 0,
         Progress::None => before.stalled + 1,
@@ -388,7 +392,7 @@ const fn stalled_after(before: State, report: &Report) -> u32 {
 }
 
 /// A verdict to continue, unless the agent is not permitted what it needs.
-fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verdict: Verdict) -> Verdict {
+fn permitted(policy: &Policy, state: LoopState, report: &Report, counted: bool, verdict: Verdict) -> Verdict {
     let Verdict::Again { .. } = verdict else { return verdict };
     if report.denied.is_empty() || !counted {
         return verdict;
@@ -405,7 +409,7 @@ fn permitted(policy: &Policy, state: State, report: &Report, counted: bool, verd
 }
 
 /// A verdict to continue, unless nothing moves any more.
-fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Verdict {
+fn moving(policy: &Policy, state: LoopState, counted: bool, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Again { reason, .. } if counted && policy.max_stalled > 0 && state.stalled >= policy.max_stalled => {
             let times = plural(state.stalled, "iteration");
@@ -423,7 +427,7 @@ fn moving(policy: &Policy, state: State, counted: bool, verdict: Verdict) -> Ver
 }
 
 /// A verdict to continue, unless a limit ends the run.
-fn within_limits(policy: &Policy, state: State, report: &Report, elapsed: Duration, verdict: Verdict) -> Verdict {
+fn within_limits(policy: &Policy, state: LoopState, report: &Report, elapsed: Duration, verdict: Verdict) -> Verdict {
     let Verdict::Again { after, reason } = &verdict else { return verdict };
     let after = *after;
     if policy.max_time.is_some_and(|most| elapsed + after >= most) {

@@ -18,7 +18,7 @@ fn checks_alone_can_complete_a_run() {
         (Some(replan), Verification::Passed, Some(Outcome::Human)),
     ] {
         let report = Report { signal: signal.clone(), verification, ..Report::default() };
-        let (state, verdict) = decide(&policy, State::default(), &report, Duration::ZERO);
+        let (state, verdict) = decide(&policy, LoopState::default(), &report, Duration::ZERO);
         let found = match &verdict {
             Verdict::Finish { outcome, .. } => Some(*outcome),
             Verdict::Again { .. } => None,
@@ -28,15 +28,15 @@ fn checks_alone_can_complete_a_run() {
     }
     // Limits and the breaker work as ever.
     let report = Report { verification: failed_check(), progress: Progress::None, ..Report::default() };
-    let last = State { iterations: 9, ..State::default() };
+    let last = LoopState { iterations: 9, ..LoopState::default() };
     let reason = "limit reached: 10 iterations; the last iteration: not done yet: `x`: exit code 1";
     assert_eq!(decide(&policy, last, &report, Duration::ZERO).1, finish(Outcome::Limit, reason.to_owned()));
-    let still = State { stalled: 3, ..State::default() };
+    let still = LoopState { stalled: 3, ..LoopState::default() };
     let (_, verdict) = decide(&policy, still, &report, Duration::ZERO);
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::NoProgress, .. }), "{verdict:?}");
     // A failed iteration is not asked about.
     let broken = Report { verification: Verification::Passed, ..failed(FailureClass::Agent) };
-    assert!(matches!(decide(&policy, State::default(), &broken, Duration::ZERO).1, Verdict::Again { .. }));
+    assert!(matches!(decide(&policy, LoopState::default(), &broken, Duration::ZERO).1, Verdict::Again { .. }));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_judge_has_the_last_word_on_a_claim() {
         (Judged::OutOfTime, Some(Outcome::Limit), "time limit reached: 10000 s"),
     ] {
         let report = Report { judged: judged.clone(), verification: Verification::Passed, ..said(complete()) };
-        let (state, verdict) = decide(&POLICY, State::default(), &report, Duration::ZERO);
+        let (state, verdict) = decide(&POLICY, LoopState::default(), &report, Duration::ZERO);
         let (found, reason) = match verdict {
             Verdict::Finish { outcome, reason } => (Some(outcome), reason),
             Verdict::Again { reason, .. } => (None, reason),
@@ -82,10 +82,10 @@ fn a_judge_has_the_last_word_on_a_claim() {
     // The checks come first.
     let failed_check = Verification::Failed { summary: "`x`: exit code 1".into() };
     let report = Report { judged: Judged::Accepted { by: by() }, verification: failed_check, ..said(complete()) };
-    assert_eq!(outcome(State::default(), &report), None);
+    assert_eq!(outcome(LoopState::default(), &report), None);
     // Without checks, a judge is enough.
     let alone = Report { judged: Judged::Accepted { by: by() }, ..said(complete()) };
     let reason = "the agent said `LOOP_COMPLETE`, and the judge `codex` accepted it";
-    let verdict = decide(&POLICY, State::default(), &alone, Duration::ZERO).1;
+    let verdict = decide(&POLICY, LoopState::default(), &alone, Duration::ZERO).1;
     assert_eq!(verdict, finish(Outcome::Complete, reason.to_owned()));
 }

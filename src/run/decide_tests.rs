@@ -29,7 +29,7 @@ pub(super) fn complete() -> Signal {
     Signal::Complete { marker: "LOOP_COMPLETE".into() }
 }
 
-pub(super) fn outcome(state: State, report: &Report) -> Option<Outcome> {
+pub(super) fn outcome(state: LoopState, report: &Report) -> Option<Outcome> {
     match decide(&POLICY, state, report, Duration::from_secs(1)).1 {
         Verdict::Finish { outcome, .. } => Some(outcome),
         Verdict::Again { .. } => None,
@@ -51,7 +51,7 @@ fn each_class_of_failure_has_its_own_rule() {
         (C::AgentLimit, None, true),
         (C::Agent, None, true),
     ] {
-        let (state, verdict) = decide(&POLICY, State::default(), &failed(class), Duration::ZERO);
+        let (state, verdict) = decide(&POLICY, LoopState::default(), &failed(class), Duration::ZERO);
         let found = match verdict {
             Verdict::Finish { outcome, .. } => Some(outcome),
             Verdict::Again { .. } => None,
@@ -63,34 +63,34 @@ fn each_class_of_failure_has_its_own_rule() {
 
 #[test]
 fn a_claim_counts_only_when_the_iteration_succeeded() {
-    assert_eq!(outcome(State::default(), &said(complete())), Some(Outcome::Complete));
+    assert_eq!(outcome(LoopState::default(), &said(complete())), Some(Outcome::Complete));
     let report = Report { signal: Some(complete()), ..failed(FailureClass::Agent) };
-    assert_eq!(outcome(State::default(), &report), None);
+    assert_eq!(outcome(LoopState::default(), &report), None);
 }
 
 #[test]
 fn completion_on_the_last_allowed_iteration_is_complete() {
-    let state = State { iterations: 9, ..State::default() };
+    let state = LoopState { iterations: 9, ..LoopState::default() };
     assert_eq!(outcome(state, &said(complete())), Some(Outcome::Complete));
     assert_eq!(outcome(state, &Report::default()), Some(Outcome::Limit));
     assert_eq!(outcome(state, &failed(FailureClass::Agent)), Some(Outcome::Failed));
-    assert_eq!(outcome(State { iterations: 8, ..State::default() }, &Report::default()), None);
+    assert_eq!(outcome(LoopState { iterations: 8, ..LoopState::default() }, &Report::default()), None);
 }
 
 #[test]
 fn a_replan_and_an_interrupt_end_the_run() {
-    assert_eq!(outcome(State::default(), &said(Signal::Replan { marker: "m".into() })), Some(Outcome::Human));
+    assert_eq!(outcome(LoopState::default(), &said(Signal::Replan { marker: "m".into() })), Some(Outcome::Human));
     let interrupted = Report { interrupted: true, ..Report::default() };
-    assert_eq!(outcome(State::default(), &interrupted), Some(Outcome::Interrupted));
+    assert_eq!(outcome(LoopState::default(), &interrupted), Some(Outcome::Interrupted));
     let interrupted = Report { interrupted: true, ..failed(FailureClass::Auth) };
-    assert_eq!(outcome(State::default(), &interrupted), Some(Outcome::Interrupted));
+    assert_eq!(outcome(LoopState::default(), &interrupted), Some(Outcome::Interrupted));
     let finished = Report { interrupted: true, ..said(complete()) };
-    assert_eq!(outcome(State::default(), &finished), Some(Outcome::Complete), "what is done is done");
+    assert_eq!(outcome(LoopState::default(), &finished), Some(Outcome::Complete), "what is done is done");
 }
 
 #[test]
 fn failures_in_a_row_end_the_run_and_a_success_forgives() {
-    let mut state = State::default();
+    let mut state = LoopState::default();
     for _ in 0..2 {
         state = decide(&POLICY, state, &failed(FailureClass::Agent), Duration::ZERO).0;
     }
@@ -102,14 +102,14 @@ fn failures_in_a_row_end_the_run_and_a_success_forgives() {
 
 #[test]
 fn waits_for_limits_double_and_end_at_the_allowed_wait() {
-    let mut state = State::default();
+    let mut state = LoopState::default();
     let mut waits = Vec::new();
     let policy = Policy { max_time: None, ..POLICY };
     let last = loop {
         match decide(&policy, state, &failed(FailureClass::RateLimit), Duration::ZERO) {
             (next, Verdict::Again { after, .. }) => {
                 waits.push(after.as_secs());
-                state = State { waited: next.waited + after, ..next };
+                state = LoopState { waited: next.waited + after, ..next };
             }
             (_, Verdict::Finish { outcome, .. }) => break outcome,
         }
@@ -123,7 +123,7 @@ fn waits_for_limits_double_and_end_at_the_allowed_wait() {
 fn an_iteration_limit_after_the_agent_gave_up_is_a_failure() {
     let signal = Signal::Failed { marker: "m".into(), reason: "no access".into() };
     let report = Report { signal: Some(signal), ..Report::default() };
-    let (_, verdict) = decide(&Policy { max_iterations: 1, ..POLICY }, State::default(), &report, Duration::ZERO);
+    let (_, verdict) = decide(&Policy { max_iterations: 1, ..POLICY }, LoopState::default(), &report, Duration::ZERO);
     assert!(matches!(&verdict, Verdict::Finish { outcome: Outcome::Failed, reason } if reason.contains("no access")));
 }
 
@@ -131,7 +131,7 @@ fn an_iteration_limit_after_the_agent_gave_up_is_a_failure() {
 fn an_iteration_that_a_person_cut_off_does_not_count_and_what_it_spent_does() {
     let spent = Spent { tokens: 7, iterations: 1, ..Spent::default() };
     let report = Report { interrupted: true, spent, ..failed(FailureClass::Agent) };
-    let (state, _) = decide(&POLICY, State { iterations: 2, ..State::default() }, &report, Duration::ZERO);
+    let (state, _) = decide(&POLICY, LoopState { iterations: 2, ..LoopState::default() }, &report, Duration::ZERO);
     assert_eq!((state.iterations, state.spent.tokens), (2, 7));
     let mut receipt = Receipt { class: Some(FailureClass::Agent), ..Receipt::default() };
     report.complete(&mut receipt);
@@ -158,7 +158,7 @@ fn a_claim_that_was_not_accepted_is_rejected() {
 fn a_known_reset_time_is_waited_for_with_a_margin() {
     let mut report = failed(FailureClass::RateLimit);
     report.failure.as_mut().unwrap().retry_after = Some(Duration::from_secs(100));
-    let (_, verdict) = decide(&POLICY, State::default(), &report, Duration::ZERO);
+    let (_, verdict) = decide(&POLICY, LoopState::default(), &report, Duration::ZERO);
     assert!(matches!(verdict, Verdict::Again { after, .. } if after == Duration::from_secs(130)), "{verdict:?}");
 }
 
@@ -166,7 +166,7 @@ fn a_known_reset_time_is_waited_for_with_a_margin() {
 fn back_offs_end_after_eight() {
     for (class, expected) in [(FailureClass::Overload, Outcome::RateLimited), (FailureClass::Network, Outcome::Failed)]
     {
-        let mut state = State::default();
+        let mut state = LoopState::default();
         for _ in 0..7 {
             let (next, verdict) = decide(&POLICY, state, &failed(class), Duration::ZERO);
             assert!(matches!(verdict, Verdict::Again { .. }));
@@ -179,26 +179,27 @@ fn back_offs_end_after_eight() {
 #[test]
 fn a_full_context_starts_afresh_once() {
     let resumed = Report { resumed: true, ..failed(FailureClass::Context) };
-    let (state, verdict) = decide(&POLICY, State::default(), &resumed, Duration::ZERO);
+    let (state, verdict) = decide(&POLICY, LoopState::default(), &resumed, Duration::ZERO);
     assert!(matches!(verdict, Verdict::Again { .. }));
     assert_eq!((state.iterations, state.failures), (0, 0));
     let (state, _) = decide(&POLICY, state, &resumed, Duration::ZERO);
     assert_eq!((state.iterations, state.failures), (1, 1));
-    let (state, _) = decide(&POLICY, State::default(), &failed(FailureClass::Context), Duration::ZERO);
+    let (state, _) = decide(&POLICY, LoopState::default(), &failed(FailureClass::Context), Duration::ZERO);
     assert_eq!((state.iterations, state.failures), (1, 1), "a fresh session does not help a fresh session");
 }
 
 #[test]
 fn time_runs_out_before_a_wait_that_would_pass_it() {
-    let (_, verdict) = decide(&POLICY, State::default(), &Report::default(), MOST_TIME);
+    let (_, verdict) = decide(&POLICY, LoopState::default(), &Report::default(), MOST_TIME);
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::Limit, .. }));
-    let (_, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::RateLimit), Duration::from_secs(9_800));
+    let (_, verdict) =
+        decide(&POLICY, LoopState::default(), &failed(FailureClass::RateLimit), Duration::from_secs(9_800));
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::RateLimited, .. }), "{verdict:?}");
-    let (_, verdict) = decide(&POLICY, State::default(), &failed(FailureClass::Agent), MOST_TIME);
+    let (_, verdict) = decide(&POLICY, LoopState::default(), &failed(FailureClass::Agent), MOST_TIME);
     assert!(matches!(verdict, Verdict::Finish { outcome: Outcome::Limit, .. }), "{verdict:?}");
 }
 
-fn verdict(policy: &Policy, state: State, report: &Report) -> (State, Option<Outcome>, String) {
+fn verdict(policy: &Policy, state: LoopState, report: &Report) -> (LoopState, Option<Outcome>, String) {
     match decide(policy, state, report, Duration::ZERO) {
         (state, Verdict::Finish { outcome, reason }) => (state, Some(outcome), reason),
         (state, Verdict::Again { reason, .. }) => (state, None, reason),
@@ -208,13 +209,13 @@ fn verdict(policy: &Policy, state: State, report: &Report) -> (State, Option<Out
 #[test]
 fn a_claim_needs_the_plan_the_commands_and_the_confirmations() {
     let vetoed = Report { veto: Some("one item is open".into()), ..said(complete()) };
-    let (state, outcome, reason) = verdict(&POLICY, State::default(), &vetoed);
+    let (state, outcome, reason) = verdict(&POLICY, LoopState::default(), &vetoed);
     assert_eq!((state.claims, outcome), (0, None));
     assert!(reason.contains("one item is open"), "{reason}");
 
     let failed = Verification::Failed { summary: "`make`: exit code 2".into() };
     let refuted = Report { verification: failed, ..said(complete()) };
-    let mut state = State::default();
+    let mut state = LoopState::default();
     for times in 1..=3 {
         let (next, outcome, reason) = verdict(&POLICY, state, &refuted);
         assert_eq!((next.refuted, outcome), (times, None));
@@ -224,34 +225,34 @@ fn a_claim_needs_the_plan_the_commands_and_the_confirmations() {
     assert_eq!(verdict(&POLICY, state, &said(complete())).0.refuted, 0);
 
     let twice = Policy { confirmations: 2, ..POLICY };
-    let (state, outcome, _) = verdict(&twice, State::default(), &said(complete()));
+    let (state, outcome, _) = verdict(&twice, LoopState::default(), &said(complete()));
     assert_eq!(outcome, None);
     assert_eq!(verdict(&twice, state, &said(complete())).1, Some(Outcome::Complete));
     let (state, ..) = verdict(&twice, state, &Report::default());
     assert_eq!(verdict(&twice, state, &said(complete())).1, None, "in a row");
 
     let third = Policy { min_iterations: 3, ..POLICY };
-    assert_eq!(verdict(&third, State::default(), &said(complete())).1, None);
-    let state = State { iterations: 2, ..State::default() };
+    assert_eq!(verdict(&third, LoopState::default(), &said(complete())).1, None);
+    let state = LoopState { iterations: 2, ..LoopState::default() };
     assert_eq!(verdict(&third, state, &said(complete())).1, Some(Outcome::Complete));
 }
 
 #[test]
 fn an_unasked_verification_is_no_completion() {
     let report = Report { verification: Verification::NotAsked, interrupted: true, ..said(complete()) };
-    assert_eq!(verdict(&POLICY, State::default(), &report).1, Some(Outcome::Interrupted));
+    assert_eq!(verdict(&POLICY, LoopState::default(), &report).1, Some(Outcome::Interrupted));
 }
 
 #[test]
 fn what_an_agent_says_to_a_person_ends_the_run() {
     let asks = Signal::Question { text: "Which?".into() };
-    assert_eq!(outcome(State::default(), &said(asks)), Some(Outcome::Human));
+    assert_eq!(outcome(LoopState::default(), &said(asks)), Some(Outcome::Human));
     let blocked = Signal::Blocked { reason: "no key".into() };
-    assert_eq!(outcome(State::default(), &said(blocked)), Some(Outcome::Human));
+    assert_eq!(outcome(LoopState::default(), &said(blocked)), Some(Outcome::Human));
     let gives_up = || said(Signal::Failed { marker: "m".into(), reason: "no way".into() });
-    let (state, first, _) = verdict(&POLICY, State::default(), &gives_up());
+    let (state, first, _) = verdict(&POLICY, LoopState::default(), &gives_up());
     assert_eq!((state.failures, first), (1, None), "tried again first");
-    let state = State { failures: 2, ..state };
+    let state = LoopState { failures: 2, ..state };
     let (_, outcome, reason) = verdict(&POLICY, state, &gives_up());
     assert_eq!(outcome, Some(Outcome::Failed));
     assert!(reason.contains("no way"), "{reason}");
@@ -260,14 +261,14 @@ fn what_an_agent_says_to_a_person_ends_the_run() {
 #[test]
 fn nothing_moves_for_too_long() {
     let still = Report { progress: Progress::None, ..Report::default() };
-    let mut state = State::default();
+    let mut state = LoopState::default();
     for _ in 0..3 {
         let (next, outcome, _) = verdict(&POLICY, state, &still);
         assert_eq!(outcome, None);
         state = next;
     }
     assert_eq!(verdict(&POLICY, state, &still).1, Some(Outcome::NoProgress));
-    let last = State { iterations: 9, ..state };
+    let last = LoopState { iterations: 9, ..state };
     assert_eq!(verdict(&POLICY, last, &still).1, Some(Outcome::NoProgress), "it wins over the limit of iterations");
     let moved = Report { progress: Progress::Made, ..Report::default() };
     assert_eq!(verdict(&POLICY, state, &moved).0.stalled, 0);
@@ -283,7 +284,7 @@ fn nothing_moves_for_too_long() {
 #[test]
 fn denials_stop_a_run_by_the_users_word() {
     let denied = Report { denied: vec!["Bash".into()], progress: Progress::None, ..Report::default() };
-    let (state, first, _) = verdict(&POLICY, State::default(), &denied);
+    let (state, first, _) = verdict(&POLICY, LoopState::default(), &denied);
     assert_eq!(first, None);
     let (_, second, reason) = verdict(&POLICY, state, &denied);
     assert_eq!(second, Some(Outcome::AgentUnusable));
@@ -291,11 +292,11 @@ fn denials_stop_a_run_by_the_users_word() {
     let moved = Report { progress: Progress::Made, ..denied.clone() };
     assert_eq!(verdict(&POLICY, state, &moved).1, None);
     let halt = Policy { permission: Permission::Halt, ..POLICY };
-    assert_eq!(verdict(&halt, State::default(), &denied).1, Some(Outcome::AgentUnusable));
+    assert_eq!(verdict(&halt, LoopState::default(), &denied).1, Some(Outcome::AgentUnusable));
     let on = Policy { permission: Permission::Continue, ..POLICY };
     assert_eq!(verdict(&on, state, &denied).1, None);
     let done = Report { denied: vec!["Bash".into()], ..said(complete()) };
-    assert_eq!(verdict(&halt, State::default(), &done).1, Some(Outcome::Complete), "denials do not void a claim");
+    assert_eq!(verdict(&halt, LoopState::default(), &done).1, Some(Outcome::Complete), "denials do not void a claim");
 }
 
 #[test]
@@ -303,7 +304,7 @@ fn tokens_and_money_are_limits() {
     let spent = Spent { tokens: 600, usd: 3.0, iterations: 1, reported: true, ..Spent::default() };
     let report = Report { spent, ..Report::default() };
     for policy in [Policy { max_tokens: Some(1000), ..POLICY }, Policy { max_cost_usd: Some(5.0), ..POLICY }] {
-        let (state, first, _) = verdict(&policy, State::default(), &report);
+        let (state, first, _) = verdict(&policy, LoopState::default(), &report);
         assert_eq!(first, None);
         assert_eq!(verdict(&policy, state, &report).1, Some(Outcome::Limit));
     }
@@ -313,7 +314,7 @@ fn tokens_and_money_are_limits() {
 fn a_substitute_takes_over_without_an_iteration() {
     for class in [FailureClass::Auth, FailureClass::RateLimit] {
         let report = Report { substitute: Some("codex".into()), ..failed(class) };
-        let (state, outcome, reason) = verdict(&POLICY, State::default(), &report);
+        let (state, outcome, reason) = verdict(&POLICY, LoopState::default(), &report);
         assert_eq!((state.iterations, outcome), (0, None));
         assert!(reason.contains("`codex` takes over"), "{reason}");
     }
@@ -321,7 +322,7 @@ fn a_substitute_takes_over_without_an_iteration() {
 
 #[test]
 fn failures_in_a_row_are_tried_again_after_a_growing_pause() {
-    let mut state = State::default();
+    let mut state = LoopState::default();
     let policy = Policy { max_consecutive_failures: 9, ..POLICY };
     let mut pauses = Vec::new();
     for _ in 0..7 {
@@ -371,7 +372,7 @@ fn any_run_ends_within_its_limits() {
                 [usize::try_from(next(3)).unwrap()],
             until: if run % 2 == 0 { Until::Claim } else { Until::Checks },
         };
-        let (mut state, mut elapsed, mut steps) = (State::default(), Duration::ZERO, 0);
+        let (mut state, mut elapsed, mut steps) = (LoopState::default(), Duration::ZERO, 0);
         let outcome = loop {
             steps += 1;
             assert!(steps < 2000, "run {run} does not end: {policy:?} {state:?}");

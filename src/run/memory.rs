@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Calls;
 use super::cooldown::Cooldown;
-use super::decide::State;
+use super::decide::LoopState;
 use super::hats::Board;
 use super::paths::Forbidden;
 use super::sessions::Sessions;
@@ -34,7 +34,7 @@ pub(crate) struct Phase {
 #[expect(clippy::struct_excessive_bools, reason = "each notice is said once")]
 pub(crate) struct Memory {
     /// Counters and budgets.
-    pub state: State,
+    pub state: LoopState,
     /// What all iterations reported together.
     pub usage: Usage,
     /// How long it has taken.

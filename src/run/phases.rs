@@ -1,7 +1,7 @@
 //! Phases: modes that follow each other in one run. The review sends the work back to the build until it finds nothing more.
 
 use super::coordinator::Looping;
-use super::decide::State;
+use super::decide::LoopState;
 use super::hooks::{HookEnd, HookMoment};
 use super::iteration::Halt;
 use super::memory::Phase;
@@ -148,8 +148,8 @@ impl<'p> Looping<'p> {
         self.plan = Self::plan_of_phase(self.whole, self.memory.phase);
         self.words.clear();
         // Each phase has its own agent, and its own counters; what was spent counts for the run.
-        let State { iterations, waited, spent, .. } = self.memory.state;
-        self.memory.state = State { iterations, waited, spent, ..State::default() };
+        let LoopState { iterations, waited, spent, .. } = self.memory.state;
+        self.memory.state = LoopState { iterations, waited, spent, ..LoopState::default() };
         self.memory.sessions = Sessions::default();
         self.memory.board = super::hats::Board::default();
         (self.memory.last, self.memory.verification, self.memory.work) = (None, None, None);

@@ -18,7 +18,7 @@ const MOST_JSON: u64 = 64 * 1024 * 1024;
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Found {
+enum PathState {
     File {
         bytes: Vec<u8>,
         mode: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Watch {
     roots: Vec<PathBuf>,
     /// JSON files that an agent writes all the time, and the key in each that can name commands.
     keys: Vec<(PathBuf, String)>,
-    before: BTreeMap<PathBuf, Found>,
+    before: BTreeMap<PathBuf, PathState>,
 }
 
 /// Something that is not as it was.
@@ -59,7 +59,7 @@ impl Watch {
         watch
     }
 
-    fn look(&self) -> BTreeMap<PathBuf, Found> {
+    fn look(&self) -> BTreeMap<PathBuf, PathState> {
         let mut found = BTreeMap::new();
         for root in &self.roots {
             add(root, &mut found, root.file_name().is_some_and(|name| name == ".git"));
@@ -67,7 +67,7 @@ impl Watch {
         for (path, key) in &self.keys {
             // A file without the key is like one that is not there: the agent makes it when it starts.
             if let Some(values) = values(path, key).filter(|values| !values.is_empty()) {
-                found.insert(path.clone(), Found::Values { key: key.clone(), values });
+                found.insert(path.clone(), PathState::Values { key: key.clone(), values });
             }
         }
         found
@@ -113,22 +113,22 @@ impl Watch {
 }
 
 /// `shallow`: what is in a directory does not count.
-fn add(path: &Path, found: &mut BTreeMap<PathBuf, Found>, shallow: bool) {
+fn add(path: &Path, found: &mut BTreeMap<PathBuf, PathState>, shallow: bool) {
     let Ok(metadata) = path.symlink_metadata() else { return };
     if found.len() >= MOST_FILES {
         return;
     }
-    let other = || Found::Other(metadata.len(), metadata.ino(), metadata.ctime_nsec());
+    let other = || PathState::Other(metadata.len(), metadata.ino(), metadata.ctime_nsec());
     if metadata.is_symlink() {
-        found.insert(path.to_owned(), Found::Link(std::fs::read_link(path).unwrap_or_default()));
+        found.insert(path.to_owned(), PathState::Link(std::fs::read_link(path).unwrap_or_default()));
     } else if metadata.is_dir() {
-        found.insert(path.to_owned(), Found::Directory);
+        found.insert(path.to_owned(), PathState::Directory);
         let Ok(entries) = std::fs::read_dir(path) else { return };
         entries.flatten().filter(|_| !shallow).for_each(|entry| add(&entry.path(), found, false));
     } else if metadata.is_file() && metadata.len() <= MOST_BYTES {
         let file = user_file::read(path, MOST_BYTES);
         let mode = metadata.mode() & 0o7777;
-        found.insert(path.to_owned(), file.map_or_else(|_| other(), |bytes| Found::File { bytes, mode }));
+        found.insert(path.to_owned(), file.map_or_else(|_| other(), |bytes| PathState::File { bytes, mode }));
     } else {
         found.insert(path.to_owned(), other());
     }
@@ -142,30 +142,30 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn put(path: &Path, before: &Found) -> std::io::Result<()> {
+fn put(path: &Path, before: &PathState) -> std::io::Result<()> {
     // A parent that became a link was changed itself, and is restored before this.
     let parent = path.parent().ok_or(std::io::ErrorKind::NotFound)?;
     if parent.symlink_metadata()?.is_symlink() {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
     match before {
-        Found::Directory if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) => Ok(()),
-        Found::Directory => {
+        PathState::Directory if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) => Ok(()),
+        PathState::Directory => {
             remove(path)?;
             std::fs::create_dir(path)
         }
-        Found::Link(target) => {
+        PathState::Link(target) => {
             remove(path)?;
             std::os::unix::fs::symlink(target, path)
         }
-        Found::File { bytes, mode } => {
+        PathState::File { bytes, mode } => {
             remove(path)?;
             let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(*mode).open(path)?;
             file.write_all(bytes)?;
             file.set_permissions(std::fs::Permissions::from_mode(*mode))
         }
-        Found::Values { key, values } => put_values(path, key, values),
-        Found::Other(..) => Err(std::io::ErrorKind::Unsupported.into()),
+        PathState::Values { key, values } => put_values(path, key, values),
+        PathState::Other(..) => Err(std::io::ErrorKind::Unsupported.into()),
     }
 }
 

@@ -2,7 +2,7 @@
 //! code. Works line by line, so that a message of any length needs no more memory than a line.
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct Fence {
     mark: char,
     length: usize,
     /// It began inside a block quote.
@@ -12,13 +12,13 @@ struct Open {
 /// Follows fenced code blocks from line to line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fences {
-    open: Option<Open>,
+    open: Option<Fence>,
 }
 
 impl Fences {
     /// True when the line belongs to a fenced block, its fences included.
     pub(crate) fn line(&mut self, line: &str) -> bool {
-        if let Some(Open { mark, length, quoted }) = self.open {
+        if let Some(Fence { mark, length, quoted }) = self.open {
             // Only the marks that the opening stood behind may be before the closing.
             let text = line.trim_start();
             let text = if quoted { text.trim_start_matches(['>', ' ']) } else { text };
@@ -35,7 +35,7 @@ impl Fences {
         // Back-ticks in the info string: that is code within a line.
         let opens = length >= 3 && !(mark == '`' && info.contains('`'));
         if opens {
-            self.open = Some(Open { mark, length, quoted: is_block_quote(line) });
+            self.open = Some(Fence { mark, length, quoted: is_block_quote(line) });
         }
         opens
     }

@@ -28,11 +28,11 @@ pub struct Topics {
     pub said: Vec<Said>,
     /// What looked like an event and was none, in words.
     pub problems: Vec<String>,
-    open: Option<Open>,
+    open: Option<OpenEvent>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenEvent {
     topic: String,
     payload: String,
     /// Events inside the payload are text.
@@ -72,7 +72,7 @@ impl Topics {
 
     /// The message is over; an open event stays unfinished.
     pub(crate) fn message_over(&mut self) {
-        if let Some(Open { topic, .. }) = self.open.take() {
+        if let Some(OpenEvent { topic, .. }) = self.open.take() {
             self.problems.push(format!("event `{topic}` has no `{CLOSE}`"));
         }
     }
@@ -96,7 +96,7 @@ impl Topics {
         };
         match topic(attributes) {
             Some(topic) if empty => self.said.push(Said { topic, payload: String::new() }),
-            Some(topic) => self.open = Some(Open { topic, payload: String::new(), depth: 0 }),
+            Some(topic) => self.open = Some(OpenEvent { topic, payload: String::new(), depth: 0 }),
             None => {
                 self.problems.push(format!("an event has no topic: {}", shortened(&format!("{OPEN}{attributes}>"))));
             }
@@ -113,7 +113,7 @@ impl Topics {
             if let Some(after) = here.strip_prefix(CLOSE) {
                 if open.depth == 0 {
                     open.payload.push_str(&text[..next]);
-                    let Open { topic, payload, .. } = self.open.take()?;
+                    let OpenEvent { topic, payload, .. } = self.open.take()?;
                     self.said.push(Said { topic, payload: payload.trim().to_owned() });
                     return Some(after);
                 }

@@ -21,11 +21,11 @@ const SHORT: usize = 256;
 pub(super) struct Fragments {
     redactor: Redactor,
     /// The message or tool output that is coming in fragments.
-    open: Option<Open>,
+    open: Option<OpenMessage>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenMessage {
     /// The last fragment, without its text.
     like: Event,
     stream: Streaming,
@@ -112,7 +112,7 @@ impl Fragments {
 
     /// Fragments of one message that came together.
     fn fragments(&mut self, event: Event, pieces: Vec<Piece>, verdict: &mut Verdict, out: &mut Vec<Clean<Event>>) {
-        let open = self.open.get_or_insert_with(|| Open { like: event, stream: Streaming::new(&self.redactor) });
+        let open = self.open.get_or_insert_with(|| OpenMessage { like: event, stream: Streaming::new(&self.redactor) });
         let text = match &pieces[..] {
             [only] => Cow::Borrowed(&only.text),
             _ => Cow::Owned(pieces.iter().map(|piece| piece.text.as_str()).collect()),

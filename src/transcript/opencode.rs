@@ -60,7 +60,7 @@ struct Part<'a> {
     #[serde(borrow, default, rename = "callID")]
     call: Option<Text<'a>>,
     #[serde(borrow, default)]
-    state: Option<State<'a>>,
+    state: Option<ToolState<'a>>,
     #[serde(borrow, default)]
     reason: Option<Text<'a>>,
     #[serde(default)]
@@ -70,7 +70,7 @@ struct Part<'a> {
 }
 
 #[derive(Deserialize)]
-struct State<'a> {
+struct ToolState<'a> {
     #[serde(borrow, default)]
     status: Option<Text<'a>>,
     #[serde(borrow, default)]

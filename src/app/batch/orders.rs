@@ -2,7 +2,7 @@
 
 use crate::batch::order::BatchOrder;
 use crate::batch::runner::Runner;
-use crate::batch::sources::{self, Found};
+use crate::batch::sources::{self, PlacedTask};
 use crate::batch::state::{Fact, Stage, TaskState};
 use crate::batch::task::TaskId;
 use crate::control::{Order, Received};
@@ -92,12 +92,12 @@ impl<R: Runner> Coordinator<R> {
                 Ok(())
             }
             BatchOrder::Add { tasks } => {
-                let found = tasks.into_iter().map(|task| Found { place: format!("task {}", task.id), task });
-                let found: Vec<Found> = found.collect();
+                let found = tasks.into_iter().map(|task| PlacedTask { place: format!("task {}", task.id), task });
+                let found: Vec<PlacedTask> = found.collect();
                 let known: Vec<_> = self.ledger.borrow().batch.tasks.iter().map(|it| it.task.clone()).collect();
                 let known: Vec<_> = known.iter().map(|task| &**task).collect();
                 sources::check(&found, &known).map_err(|error| Refusal::Why(error.message))?;
-                for Found { task, .. } in found {
+                for PlacedTask { task, .. } in found {
                     self.record(Fact::Added { task: Box::new(task) })?;
                 }
                 Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Found, Source};
+use super::{PlacedTask, Source};
 use crate::batch::task::{ID_FORM, Task, TaskId, TaskLimits};
 use crate::error::UserError;
 use crate::process::{Invocation, Place, capture, runtime};
@@ -39,7 +39,7 @@ impl Issues {
 }
 
 impl Source for Issues {
-    fn read(&self) -> Result<Vec<Found>, UserError> {
+    fn read(&self) -> Result<Vec<PlacedTask>, UserError> {
         let args = ["issue", "list", "--state", "open", "--json", "number,title,body", "--limit", MOST];
         let mut args: Vec<_> = args.map(Into::into).to_vec();
         // With `=`, a label that begins with a dash is no flag.
@@ -61,12 +61,12 @@ impl Source for Issues {
     }
 }
 
-fn task(issue: Issue) -> Result<Found, UserError> {
+fn task(issue: Issue) -> Result<PlacedTask, UserError> {
     let Issue { number, title, body } = issue;
     let id = TaskId::new(format!("issue-{number}")).ok_or_else(|| UserError::usage(ID_FORM))?;
     let prompt = format!("{title}\n\n{body}\n\nThis is GitHub issue #{number}.");
     let (verify, needs, touches) = (Vec::new(), Vec::new(), Vec::new());
     let limits = TaskLimits::default();
     let task = Task { id, title, prompt, verify, agent: None, model: None, needs, touches, priority: 0, limits };
-    Ok(Found { task, place: format!("issue #{number}") })
+    Ok(PlacedTask { task, place: format!("issue #{number}") })
 }

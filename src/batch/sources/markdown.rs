@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::tasks_file::{Defaults, TaskReader, first_line};
-use super::{Found, Source, text_of};
+use super::{PlacedTask, Source, text_of};
 use crate::error::{UserError, io_reason};
 use crate::yaml::{self, Place, Value};
 
@@ -14,7 +14,7 @@ pub(super) struct Directory {
 }
 
 impl Source for Directory {
-    fn read(&self) -> Result<Vec<Found>, UserError> {
+    fn read(&self) -> Result<Vec<PlacedTask>, UserError> {
         let unreadable =
             |error: std::io::Error| UserError::usage(format!("cannot read `{}`: {}", self.name, io_reason(&error)));
         let mut files = Vec::new();
@@ -30,7 +30,7 @@ impl Source for Directory {
 }
 
 impl Directory {
-    fn task(&self, path: &Path) -> Result<Found, UserError> {
+    fn task(&self, path: &Path) -> Result<PlacedTask, UserError> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let place = format!("{}/{stem}.md", self.name.trim_end_matches('/'));
         let text = text_of(path, &place)?;
@@ -48,7 +48,7 @@ impl Directory {
             }
         }
         let defaults = Defaults { id: stem, title: first_line(body), prompt: body.trim().to_owned() };
-        Ok(Found { task: reader.task(&entries, start, Some(defaults))?, place: format!("{place}:1:1") })
+        Ok(PlacedTask { task: reader.task(&entries, start, Some(defaults))?, place: format!("{place}:1:1") })
     }
 }
 

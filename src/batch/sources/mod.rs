@@ -15,7 +15,7 @@ use crate::user_file;
 
 /// A task, and where it is written, for messages.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct PlacedTask {
     pub task: Task,
     /// Such as `tasks.yml:3:5`.
     pub place: String,
@@ -24,7 +24,7 @@ pub(crate) struct Found {
 /// Gives tasks.
 pub(crate) trait Source {
     /// Reads the tasks. Nothing of them is run.
-    fn read(&self) -> Result<Vec<Found>, UserError>;
+    fn read(&self) -> Result<Vec<PlacedTask>, UserError>;
 
     /// A task is merged: writes that back where the source keeps it. Repeating it changes nothing.
     fn merged(&self, _task: &TaskId) -> Result<(), UserError> {
@@ -66,14 +66,14 @@ pub(crate) fn open(named: Option<&str>, directory: &Path) -> Result<Box<dyn Sour
 }
 
 /// Checks what every list of tasks must be: ids are unique, needs exist, and no task needs itself. `known` are tasks that are there already.
-pub(crate) fn check(found: &[Found], known: &[&Task]) -> Result<(), UserError> {
+pub(crate) fn check(found: &[PlacedTask], known: &[&Task]) -> Result<(), UserError> {
     let mut places: BTreeMap<&TaskId, &str> = known.iter().map(|task| (&task.id, "this batch")).collect();
-    for Found { task, place } in found {
+    for PlacedTask { task, place } in found {
         if let Some(first) = places.insert(&task.id, place) {
             return Err(UserError::usage(format!("{place}: the id `{}` is used twice; first in {first}", task.id)));
         }
     }
-    for Found { task, place } in found {
+    for PlacedTask { task, place } in found {
         if let Some(need) = task.needs.iter().find(|need| !places.contains_key(need)) {
             return Err(UserError::usage(format!("{place}: task `{}` needs `{need}`, which does not exist", task.id))
                 .hint("`needs` names ids of tasks in the same source"));
@@ -86,7 +86,7 @@ pub(crate) fn check(found: &[Found], known: &[&Task]) -> Result<(), UserError> {
         .map(|task| (&task.id, &*task.needs))
         .collect();
     let mut done: BTreeMap<&TaskId, bool> = BTreeMap::new();
-    for Found { task, place } in found {
+    for PlacedTask { task, place } in found {
         if let Some(cycle) = cycle(&task.id, &needs, &mut done) {
             let names: Vec<&str> = cycle.iter().map(|id| id.as_str()).collect();
             return Err(UserError::usage(format!("{place}: tasks need each other: {}", names.join(" → "))));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Found, Source, id_of, text_of};
+use super::{PlacedTask, Source, id_of, text_of};
 use crate::batch::task::{ID_FORM, Task, TaskId, TaskLimits};
 use crate::error::UserError;
 
@@ -22,7 +22,7 @@ struct Item {
 }
 
 impl Source for Plan {
-    fn read(&self) -> Result<Vec<Found>, UserError> {
+    fn read(&self) -> Result<Vec<PlacedTask>, UserError> {
         let text = text_of(&self.path, &self.name)?;
         let mut used: BTreeMap<String, u32> = BTreeMap::new();
         items(&text).into_iter().filter(|item| item.open).map(|item| self.task(&item, &mut used)).collect()
@@ -30,7 +30,7 @@ impl Source for Plan {
 }
 
 impl Plan {
-    fn task(&self, item: &Item, used: &mut BTreeMap<String, u32>) -> Result<Found, UserError> {
+    fn task(&self, item: &Item, used: &mut BTreeMap<String, u32>) -> Result<PlacedTask, UserError> {
         let place = format!("{}:{}:1", self.name, item.line);
         let id = id_of(&item.words, &format!("line-{}", item.line));
         let count = used.entry(id.clone()).or_default();
@@ -43,7 +43,7 @@ impl Plan {
         let (verify, needs, touches) = (Vec::new(), Vec::new(), Vec::new());
         let limits = TaskLimits::default();
         let task = Task { id, title, prompt, verify, agent: None, model: None, needs, touches, priority: 0, limits };
-        Ok(Found { task, place })
+        Ok(PlacedTask { task, place })
     }
 }
 

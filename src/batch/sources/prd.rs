@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Found, Source, beside, text_of};
+use super::{PlacedTask, Source, beside, text_of};
 use crate::batch::task::{ID_FORM, Task, TaskId, TaskLimits};
 use crate::error::{UserError, io_reason};
 use crate::user_file;
@@ -46,7 +46,7 @@ fn id_text(id: &serde_json::Value) -> String {
 }
 
 impl Source for Stories {
-    fn read(&self) -> Result<Vec<Found>, UserError> {
+    fn read(&self) -> Result<Vec<PlacedTask>, UserError> {
         let text = text_of(&self.path, &self.name)?;
         let document: Document = serde_json::from_str(&text).map_err(|error| {
             UserError::usage(format!(
@@ -78,7 +78,7 @@ impl Source for Stories {
 }
 
 impl Stories {
-    fn task(&self, number: usize, story: Story) -> Result<Found, UserError> {
+    fn task(&self, number: usize, story: Story) -> Result<PlacedTask, UserError> {
         let place = format!("{}: story {}", self.name, number + 1);
         let id = id_text(&story.id);
         let id = TaskId::new(id.clone())
@@ -95,6 +95,6 @@ impl Stories {
         let (verify, needs, touches) = (Vec::new(), Vec::new(), Vec::new());
         let (title, limits) = (story.title, TaskLimits::default());
         let task = Task { id, title, prompt, verify, agent: None, model: None, needs, touches, priority, limits };
-        Ok(Found { task, place })
+        Ok(PlacedTask { task, place })
     }
 }

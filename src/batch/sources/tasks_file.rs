@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Found, Source, beside, text_of};
+use super::{PlacedTask, Source, beside, text_of};
 use crate::batch::task::{ID_FORM, Task, TaskId, TaskLimits};
 use crate::duration;
 use crate::error::UserError;
@@ -15,7 +15,7 @@ pub(super) struct TasksFile {
 }
 
 impl Source for TasksFile {
-    fn read(&self) -> Result<Vec<Found>, UserError> {
+    fn read(&self) -> Result<Vec<PlacedTask>, UserError> {
         let text = text_of(&self.path, &self.name)?;
         let file = TaskReader { name: &self.name, text: &text, directory: beside(&self.path) };
         let node = yaml::parse(&self.name, &text)?;
@@ -31,7 +31,7 @@ impl Source for TasksFile {
                 let Value::Map(entries) = &node.value else {
                     return Err(file.wrong(node.place, "a task is a mapping"));
                 };
-                found.push(Found { task: file.task(entries, node.place, None)?, place });
+                found.push(PlacedTask { task: file.task(entries, node.place, None)?, place });
             }
         }
         Ok(found)

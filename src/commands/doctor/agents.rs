@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Check, Kind, Part, plugins};
 use crate::agent::definition::When;
 use crate::agent::{
-    self, Agent, Auth, Definition, Entry, Flags, Known, Probe, Question, Source, Start, State, Turn, User,
+    self, Agent, Auth, Definition, Entry, Flags, Installation, Known, Probe, Question, Source, Start, Turn, User,
 };
 use crate::app::choose::{self, Purpose, passed_over, question, still_waiting};
 use crate::app::repository::{self, NOT_EXAMINED};
@@ -17,7 +17,7 @@ use crate::process::runtime;
 use crate::run::start_error;
 use crate::trust;
 
-pub(crate) struct Found {
+pub(crate) struct AgentChecks {
     /// What is wrong with agent files.
     pub warnings: Vec<String>,
     /// The agents that are there, and the one that is wanted.
@@ -32,11 +32,11 @@ pub(super) fn look(
     file: &FileLayer,
     workspace: &Path,
     purpose: Purpose,
-) -> Result<Found, UserError> {
+) -> Result<AgentChecks, UserError> {
     let catalog = choose::catalog(workspace, file);
     let mut plugins = plugins::parts(named, settings, &catalog, workspace, purpose)?;
     if named.is_some() && !plugins.is_empty() {
-        return Ok(Found { warnings: catalog.warnings(), parts: plugins, missing: Vec::new() });
+        return Ok(AgentChecks { warnings: catalog.warnings(), parts: plugins, missing: Vec::new() });
     }
     // The built-in agent that does the work of a driver without a file.
     let built_in = plugin::settings::lacks_driver_file(settings, workspace).then_some("claude");
@@ -56,7 +56,7 @@ pub(super) fn look(
     let starts: Vec<Start> = questions.iter().map(|question| question.start).collect();
     let runtime = runtime()?;
     let probes = runtime.block_on(agent::probe_all(questions, workspace, still_waiting));
-    let installed = |probe: &Probe| matches!(probe.state, State::Installed { .. } | State::NotExamined);
+    let installed = |probe: &Probe| matches!(probe.state, Installation::Installed { .. } | Installation::NotExamined);
     let first = || {
         let candidates =
             entries.iter().zip(&probes).filter(|(entry, probe)| installed(probe) && passed_over(entry, file).is_none());
@@ -67,9 +67,9 @@ pub(super) fn look(
         "auto" => first(),
         wanted => Some(wanted),
     };
-    let mut found = Found { warnings: catalog.warnings(), parts: Vec::new(), missing: Vec::new() };
+    let mut found = AgentChecks { warnings: catalog.warnings(), parts: Vec::new(), missing: Vec::new() };
     let asked = entries.iter().zip(&probes).zip(starts).filter_map(|((entry, probe), start)| {
-        let path = probe.path.clone().filter(|_| matches!(probe.state, State::Installed { .. }))?;
+        let path = probe.path.clone().filter(|_| matches!(probe.state, Installation::Installed { .. }))?;
         let options = question(entry, settings, file, workspace, purpose).options;
         let (agent, _) = agent::locate(&entry.definition, options, workspace);
         Some((agent, path, start))
@@ -78,7 +78,7 @@ pub(super) fn look(
     for (entry, probe) in entries.iter().zip(&probes) {
         let Definition { id, name, .. } = &*entry.definition;
         let is_chosen = chosen == Some(id.as_str());
-        if probe.state == State::Missing && !is_chosen {
+        if probe.state == Installation::Missing && !is_chosen {
             found.missing.push(id.clone());
             continue;
         }
@@ -137,24 +137,24 @@ fn checks(entry: &Entry, probe: &Probe, flags: Option<&Flags>) -> Vec<Check> {
         checks.push(Check::note("defined", format!("in `{}`", path.display())));
     }
     checks.push(match (&probe.state, &probe.path) {
-        (State::Missing, _) => {
+        (Installation::Missing, _) => {
             let install = definition.install.line.as_deref().unwrap_or("see its documentation");
             Check::wrong("program", format!("`{}` was not found", definition.commands.join("`, `")))
                 .advice(format!("install it: {install}"))
         }
-        (State::Broken(reason), _) => Check::wrong("program", reason.clone()).advice(format!(
+        (Installation::Broken(reason), _) => Check::wrong("program", reason.clone()).advice(format!(
             "try it by hand: `{} {}`",
             definition.commands[0],
             definition.version.args.join(" ")
         )),
-        (State::Installed { .. }, Some(path)) => Check::fine("program", path.display().to_string()),
-        (State::Installed { .. }, None) => Check::fine("program", "found"),
-        (State::NotExamined, path) => {
+        (Installation::Installed { .. }, Some(path)) => Check::fine("program", path.display().to_string()),
+        (Installation::Installed { .. }, None) => Check::fine("program", "found"),
+        (Installation::NotExamined, path) => {
             let path = path.as_ref().map_or_else(String::new, |path| format!("{}; ", path.display()));
             Check::note("program", format!("{path}{NOT_EXAMINED}"))
         }
     });
-    if let State::Installed { version } = &probe.state {
+    if let Installation::Installed { version } = &probe.state {
         checks.push(version_check(definition, version.as_deref()));
         checks.extend(flags.and_then(|flags| flags_check(definition, flags)));
         checks.push(login_check(definition));

@@ -23,13 +23,13 @@ const INDENT: usize = 19;
 /// One thing that was looked at.
 struct Check {
     what: &'static str,
-    state: State,
+    state: Grade,
     said: String,
     advice: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
+enum Grade {
     Fine,
     /// Worth knowing; a run may still work.
     Note,
@@ -37,20 +37,20 @@ enum State {
 }
 
 impl Check {
-    fn new(what: &'static str, state: State, said: impl Into<String>) -> Self {
+    fn new(what: &'static str, state: Grade, said: impl Into<String>) -> Self {
         Self { what, state, said: said.into(), advice: None }
     }
 
     fn fine(what: &'static str, said: impl Into<String>) -> Self {
-        Self::new(what, State::Fine, said)
+        Self::new(what, Grade::Fine, said)
     }
 
     fn note(what: &'static str, said: impl Into<String>) -> Self {
-        Self::new(what, State::Note, said)
+        Self::new(what, Grade::Note, said)
     }
 
     fn wrong(what: &'static str, said: impl Into<String>) -> Self {
-        Self::new(what, State::Wrong, said)
+        Self::new(what, Grade::Wrong, said)
     }
 
     fn advice(mut self, advice: impl Into<String>) -> Self {
@@ -63,7 +63,7 @@ impl Check {
     }
 }
 
-impl State {
+impl Grade {
     const fn ink(self) -> Ink {
         match self {
             Self::Fine => Ink::Good,
@@ -101,7 +101,7 @@ enum Kind {
 
 impl Part {
     fn is_wrong(&self) -> bool {
-        self.checks.iter().any(|check| check.state == State::Wrong)
+        self.checks.iter().any(|check| check.state == Grade::Wrong)
     }
 }
 

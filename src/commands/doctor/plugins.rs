@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Check, Kind, Part};
-use crate::agent::{self, Catalog, Contract, Options, Question, Start, State, User, definition};
+use crate::agent::{self, Catalog, Contract, Installation, Options, Question, Start, User, definition};
 use crate::app::choose::{Purpose, still_waiting};
 use crate::app::repository::NOT_EXAMINED;
 use crate::commands::plugins;
@@ -95,11 +95,13 @@ fn version(known: &Examined, catalog: &Catalog, workspace: &Path, may_run: bool)
     let question = Question { definition, options: Options { user: User::current(), ..Options::default() }, start };
     let probes = runtime()?.block_on(agent::probe_all(vec![question], workspace, still_waiting));
     Ok(Some(match probes.into_iter().next().map(|probe| probe.state) {
-        Some(State::Installed { version: Some(version) }) if versions.knows(&version) == agent::Known::TooOld => {
+        Some(Installation::Installed { version: Some(version) })
+            if versions.knows(&version) == agent::Known::TooOld =>
+        {
             let advice = install.map_or_else(|| "update it".to_owned(), |line| format!("update it: {line}"));
             Check::note("version", format!("`{cli}` is {version}; {wanted}")).advice(advice)
         }
-        Some(State::Installed { version: Some(version) }) => {
+        Some(Installation::Installed { version: Some(version) }) => {
             Check::fine("version", format!("`{cli}` is {version}; {wanted}"))
         }
         _ => Check::fine("version", wanted),

@@ -15,7 +15,7 @@ const LARGEST_DOCUMENT: usize = 8 * 1024 * 1024;
 
 /// The id in the output of one run of an agent.
 pub(super) fn extract(mut output: impl Read) -> io::Result<Option<String>> {
-    let (mut lines, mut found) = (Lines::default(), Found::default());
+    let (mut lines, mut found) = (Lines::default(), SessionIds::default());
     // The output as far as it may be one document over several lines.
     let mut whole = Vec::new();
     let mut chunk = vec![0; 64 * 1024];
@@ -61,7 +61,7 @@ struct Document {
 
 /// What the documents have told so far.
 #[derive(Default)]
-struct Found {
+struct SessionIds {
     documents: usize,
     /// By the rules for a single document: three keys, in this order.
     alone: Option<String>,
@@ -74,7 +74,7 @@ struct Found {
     session: Option<String>,
 }
 
-impl Found {
+impl SessionIds {
     fn line(&mut self, part: Part, line: &[u8]) {
         if part == Part::Whole
             && matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
