@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
+
 use crate::app::choose::{catalog, passed_over};
 use crate::app::find::{Here, print};
 use crate::app::project::test_command;
@@ -17,9 +19,13 @@ pub(crate) fn run() -> Result<u8, UserError> {
     let workspace = working_directory()?;
     if let Ok((here, newest)) = Here::run(None)
         && let Ok(run) = here.details(&newest)
-        && run.state != RunState::Ended(Outcome::Complete)
     {
-        return print(&status(&run));
+        if run.state != RunState::Ended(Outcome::Complete) {
+            return print(&status(&run));
+        }
+        if run.summary.newest.is_some_and(is_recent) {
+            return print(&(status(&run) + "start another: `ralph run \"…\"`; all commands: `ralph --help`\n"));
+        }
     }
     let file = config::nearest_file(None, &workspace)?;
     let text = match installed(&file, &workspace) {
@@ -31,6 +37,11 @@ pub(crate) fn run() -> Result<u8, UserError> {
         Some(agent) => next(&agent, &file, &workspace),
     };
     print(&(text + "All commands: `ralph --help`\n"))
+}
+
+/// A run that completed within a day is what the user comes back for.
+fn is_recent(ended: Timestamp) -> bool {
+    Timestamp::now().duration_since(ended).as_hours() < 24
 }
 
 /// With an agent: the command to type.

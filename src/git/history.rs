@@ -10,7 +10,10 @@ use super::command::GitError;
 use super::files;
 use super::moment::Moment;
 use super::objects::hex;
-use super::tracked::Tracked;
+use super::repository::Repository;
+use super::snapshots::{MOST_STORED, own_files, state_inside};
+use super::store::Store;
+use super::tracked::{Limits, Tracked};
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// The directory of a run that holds them.
@@ -92,6 +95,23 @@ impl History {
         };
         self.index = print.map(|print| (print, blob.clone()));
         Ok(Some(blob))
+    }
+
+    /// What changed in the working directory since the last state, as a patch; `None` when no state was kept. New objects
+    /// go to the directory of the run, so the repository is not written to.
+    pub(crate) async fn since_last(&self, workspace: &Path, run: &Path) -> Result<Option<String>, GitError> {
+        let (Some(last), Some(repository)) = (self.points().pop(), Repository::around(workspace)) else {
+            return Ok(None);
+        };
+        let before = last.moment.checked()?.tree;
+        let failed = |error: std::io::Error| GitError::Failed(error.to_string());
+        let temporary = Store::temporary(&repository).map_err(failed)?;
+        let (skipped, mut own) = own_files(workspace, &repository.top);
+        own.extend(state_inside(run, &repository.top));
+        let mut limits = Limits { bytes_left: MOST_STORED, notices: Vec::new() };
+        let place = temporary.path().join("now");
+        let (tracked, _) = Tracked::open(repository, place, self.objects(), &skipped, own, &mut limits).await?;
+        tracked.store.patch(&before, &tracked.now.tree, "").await.map(Some)
     }
 
     /// All states, oldest first. An iteration that was repeated is there more than once.

@@ -15,7 +15,7 @@ use super::writer::Writer;
 use crate::journal::disk::{Disk as _, RealDisk};
 
 /// Content beyond this is not stored in one run.
-const MOST_STORED: u64 = 512 * 1024 * 1024;
+pub(super) const MOST_STORED: u64 = 512 * 1024 * 1024;
 /// Repositories beyond this are not looked at.
 const MOST_REPOSITORIES: usize = 64;
 /// Directories that are not looked at unless they are committed: ralph's own, and those that can be made again.
@@ -108,6 +108,12 @@ pub(super) fn own_files(workspace: &Path, top: &Path) -> (Vec<PathBuf>, Vec<Path
     (below(&SKIPPED), below(&OWN))
 }
 
+/// ralph's state directory, where the user keeps it below `top`. A run is in `STATE/projects/NAME/runs/ID`.
+pub(super) fn state_inside(run: &Path, top: &Path) -> Option<PathBuf> {
+    let state = run.ancestors().nth(4)?.strip_prefix(top).ok()?;
+    (!state.as_os_str().is_empty()).then(|| state.to_owned())
+}
+
 impl Snapshots {
     /// Begins to watch a working directory. `own` is a file that ralph writes in it.
     pub(crate) async fn open(workspace: &Path, run: &Path, own: Option<&Path>, undo: Undo) -> Self {
@@ -115,9 +121,7 @@ impl Snapshots {
         store::remove_leftovers(run);
         let _ = RealDisk.directory(&place);
         let own = own.map(|own| own.strip_prefix(workspace).unwrap_or(own).to_owned());
-        // Where the user keeps ralph's state inside of the workspace: `STATE/projects/NAME/runs/ID`.
-        let state = run.ancestors().nth(4).and_then(|state| state.strip_prefix(workspace).ok());
-        let state = state.filter(|state| !state.as_os_str().is_empty()).map(Path::to_owned);
+        let state = state_inside(run, workspace);
         let own = OWN.iter().map(PathBuf::from).chain(own).chain(state).collect();
         let limits = Limits { bytes_left: MOST_STORED, notices: Vec::new() };
         let mut snapshots = Self {

@@ -31,7 +31,10 @@ pub fn forbid_inspection() {
 
 /// Keeps a little freed memory for the next message of an agent, instead of giving it back to the system each time. Call it before
 /// the first thread starts.
-#[expect(unsafe_code, reason = "the settings of the allocator are not in rustix")]
+#[cfg_attr(
+    all(target_os = "linux", target_env = "gnu"),
+    expect(unsafe_code, reason = "the settings of the allocator are not in rustix")
+)]
 pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (setting, bytes) in [(libc::M_TRIM_THRESHOLD, 1 << 20), (libc::M_MMAP_THRESHOLD, 512 << 10)] {
