@@ -196,7 +196,7 @@ fn report(world: &World, kills: &[(Instant, Vec<String>)], long: bool) -> usize 
     if !times.is_empty() {
         let median = times[times.len() / 2];
         println!("time to take over after a kill: median {median:.0} s, most {:.0} s", times[times.len() - 1]);
-        assert!(long || times[times.len() - 1] < 75.0, "a dead worker's task must come back within a minute");
+        assert!(long || times[times.len() - 1] < 60.0, "a dead worker's task must come back within a minute");
     }
     count("left to another worker")
 }

@@ -1,5 +1,5 @@
-//! The lease on a task: the value in the key-value bucket, as only its holder can change it. Time is measured here and not on the server,
-//! so that clocks need not agree: a lease lasts from when its renewal was sent, and others wait that long from when they saw it.
+//! The lease on a task: the value in the key-value bucket, as only its holder can change it. Its age is the difference of two times of the
+//! servers, so that clocks of workers need not agree. Time only says when to try: the revision decides who has the lease.
 
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ pub(crate) const LASTS: Duration = Duration::from_secs(20);
 /// How often it is renewed.
 pub(crate) const RENEWED: Duration = Duration::from_secs(5);
 const TRIES: u32 = 5;
+/// Its age is compared with that of this key, which is written for that.
+const CLOCK: &str = "clock";
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,18 +107,33 @@ impl Lease {
     }
 }
 
-/// Waits until a lease has not been renewed for its whole time. `None`: it was renewed, or is over.
+/// How long ago an entry was written. `None`: nobody can say now.
+async fn age(state: &Store, key: &str, revision: u64) -> Option<Duration> {
+    let entry = super::soon(state.entry(key)).await?.ok()??;
+    if entry.revision != revision {
+        return Some(Duration::ZERO);
+    }
+    super::soon(state.put(CLOCK, "".into())).await?.ok()?;
+    let now = super::soon(state.entry(CLOCK)).await?.ok()??;
+    Some((now.created - entry.created).try_into().unwrap_or(Duration::ZERO))
+}
+
+/// Waits until a lease has not been renewed for its whole time. `None`: it was renewed, or is over. A server that does not answer for a
+/// moment does not make the wait begin again.
 pub(crate) async fn wait_for_end(state: &Store, key: &str, revision: u64) -> Result<Option<(Entry, u64)>, Unwritten> {
     let seen = Instant::now();
+    let known = age(state, key, revision).await.unwrap_or(Duration::ZERO);
     loop {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        match read(state, key).await? {
-            Some((entry, now)) if now == revision => {
-                if seen.elapsed() >= LASTS {
+        match read(state, key).await {
+            Ok(Some((entry, now))) if now == revision => {
+                if known + seen.elapsed() >= LASTS {
                     return Ok(Some((entry, now)));
                 }
             }
-            _ => return Ok(None),
+            Ok(_) => return Ok(None),
+            Err(error) if seen.elapsed() >= 2 * LASTS => return Err(error),
+            Err(_) => {}
         }
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

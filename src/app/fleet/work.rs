@@ -296,6 +296,7 @@ impl Assignment<'_> {
         }
         if released && ended.result == WorkResult::Stopped {
             lease.entry.phase = Phase::Queued;
+            lease.entry.given_back += 1;
             return match lease.save().await {
                 Ok(()) => Left::Released,
                 Err(_) => Left::Lost,

@@ -35,9 +35,13 @@ use crate::ui::{harmless, out};
 
 /// How long a request for a task waits on the server.
 const WAITS: Duration = Duration::from_secs(5);
+/// How much later than that its end may be heard of. A server that is killed says nothing.
+const LATE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long a task that another worker has is left alone.
 const BUSY: Duration = Duration::from_secs(30);
+/// How often a server that does not answer is asked for a lease before the task is given back.
+const TRIES: u32 = 10;
 
 struct Worker {
     hub: Hub,
@@ -184,11 +188,12 @@ impl Worker {
             Err(why) => return self.refuse(message, &why).await,
         };
         let delivered = message.info().map_or(1, |info| info.delivered);
-        if delivered > MOST_DELIVERIES {
-            let why = format!("{MOST_DELIVERIES} workers have not finished it");
-            return self.refuse(message, &why).await;
-        }
-        let left = match self.lease(&submitted).await {
+        let left = match self.lease_patiently(&submitted, message).await {
+            // Only now: while another worker has it, it is not lost.
+            Ok(Taken::Lease(lease)) if delivered > MOST_DELIVERIES + i64::from(lease.entry.given_back) => {
+                let why = format!("{MOST_DELIVERIES} workers have not finished it");
+                return self.refuse(message, &why).await;
+            }
             Ok(Taken::Lease(lease)) => {
                 let again = if lease.entry.leases > 1 { " (continued)" } else { "" };
                 out::tell(format!("{}: started{again}", task.id));
@@ -246,6 +251,27 @@ impl Worker {
             ending: &self.ending,
         };
         Some(assignment.run(lease).await)
+    }
+
+    /// The same while a cluster chooses a leader. The message is kept meanwhile: giving it back would count as a delivery.
+    async fn lease_patiently(&self, submitted: &Submitted, message: &Message) -> Result<Taken, Unwritten> {
+        for _ in 1..TRIES {
+            let taking = self.lease(submitted);
+            tokio::pin!(taking);
+            let taken = loop {
+                tokio::select! {
+                    taken = &mut taking => break taken,
+                    () = tokio::time::sleep(lease::RENEWED) => {
+                        let _ = super::soon(message.ack_with(AckKind::Progress)).await;
+                    }
+                }
+            };
+            if taken.is_ok() || self.ending.get() {
+                return taken;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.lease(submitted).await
     }
 
     /// Takes the lease, if it can be had.
@@ -317,7 +343,7 @@ enum Taken {
 async fn next(consumer: &Consumer<pull::Config>, waits: Duration) -> Result<Option<Message>, ()> {
     let fetch = consumer.batch().max_messages(1).expires(waits).messages();
     let mut messages = super::soon(fetch).await.ok_or(())?.map_err(drop)?;
-    match tokio::time::timeout(waits + Duration::from_secs(5), messages.next()).await {
+    match tokio::time::timeout(waits + LATE, messages.next()).await {
         Ok(Some(Ok(message))) => Ok(Some(message)),
         Ok(Some(Err(_))) | Err(_) => Err(()),
         Ok(None) => Ok(None),

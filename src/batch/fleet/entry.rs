@@ -43,17 +43,33 @@ pub(crate) struct Entry {
     /// How many orders were passed on.
     #[serde(default)]
     pub orders: usize,
+    /// How many workers ended and gave it back in this round: none of them failed.
+    #[serde(default)]
+    pub given_back: u32,
 }
 
 impl Entry {
     pub(crate) const fn new(attempt: u32) -> Self {
         let (phase, run, cost_usd, pushed, carrier) = (Phase::Queued, None, None, None, None);
-        Self { attempt, round: 1, phase, leases: 0, run, cost_usd, pushed, journal: 0, carrier, orders: 0 }
+        Self {
+            attempt,
+            round: 1,
+            phase,
+            leases: 0,
+            run,
+            cost_usd,
+            pushed,
+            journal: 0,
+            carrier,
+            orders: 0,
+            given_back: 0,
+        }
     }
 
     /// The same, put into the queue again.
     pub(crate) fn again(mut self, attempt: u32) -> Self {
         (self.attempt, self.round, self.phase) = (attempt, self.round + 1, Phase::Queued);
+        self.given_back = 0;
         self
     }
 
