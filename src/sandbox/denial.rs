@@ -4,24 +4,46 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
+use aho_corasick::packed::Searcher;
 
 use super::data;
 use super::explain::Answer;
 use super::policy::Sandbox;
 
-/// How programs say that they were not allowed something.
-const SIGNS: [&str; 6] =
-    ["permission denied", "operation not permitted", "read-only file system", "eacces", "eperm", "erofs"];
+/// How programs say that they were not allowed something, and where in it the bytes begin that are rarest in other texts.
+const SIGNS: [(&str, usize); 6] = [
+    ("permission denied", "permissi".len()),
+    ("operation not permitted", "operation no".len()),
+    ("read-only file system", "read".len()),
+    ("eacces", 0),
+    ("eperm", 0),
+    ("erofs", 0),
+];
 
 /// The signs in small and in capital letters, and with one at the beginning of a sentence or of each word.
 static SEARCH: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
-    let forms = SIGNS.iter().flat_map(|sign| {
-        let title = sign.split(' ').map(capital).collect::<Vec<_>>().join(" ");
-        [(*sign).to_owned(), sign.to_ascii_uppercase(), capital(sign), title, sign.replace("read-only", "Read-Only")]
-    });
+    let forms = forms().map(|(form, _)| form);
     AhoCorasick::new(forms).unwrap_or_else(|error| panic!("the signs of a refusal: {error}"))
 });
+
+/// Finds the rarest bytes of the signs. It is vectorised, ten times as fast as the search for whole signs; `None` where the
+/// processor has no instructions for it.
+static RAREST: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+    let mut rarest: Vec<String> = forms().map(|(form, from)| form[from..].to_owned()).collect();
+    rarest.sort_unstable();
+    rarest.dedup();
+    Searcher::new(rarest)
+});
+
+/// Every way a sign is written, each with the place of its rarest bytes.
+fn forms() -> impl Iterator<Item = (String, usize)> {
+    let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
+    SIGNS.iter().flat_map(move |&(sign, from)| {
+        let title = sign.split(' ').map(capital).collect::<Vec<_>>().join(" ");
+        let hyphen = sign.replace("read-only", "Read-Only");
+        [sign.to_owned(), sign.to_ascii_uppercase(), capital(sign), title, hyphen].map(|form| (form, from))
+    })
+}
 
 /// The longest part of an output that is kept for an explanation.
 const LONGEST_LINE: usize = 400;
@@ -29,7 +51,8 @@ const LONGEST_LINE: usize = 400;
 /// The lines of an output that complain of permissions; few, and short.
 pub(crate) fn complaints(text: &str) -> impl Iterator<Item = String> + '_ {
     // Nearly every output has none, which one search at memory speed tells.
-    let lines = SEARCH.is_match(text).then(|| text.lines()).into_iter().flatten();
+    let may_be = RAREST.as_ref().is_none_or(|rarest| rarest.find(text).is_some());
+    let lines = (may_be && SEARCH.is_match(text)).then(|| text.lines()).into_iter().flatten();
     lines.filter(|line| SEARCH.is_match(*line)).take(5).map(|line| line.chars().take(LONGEST_LINE).collect())
 }
 
@@ -72,5 +95,9 @@ mod tests {
             "ok\ntouch: cannot touch '/etc/x': Permission denied\nError: EROFS: read-only file system, open\nfine";
         assert_eq!(complaints(text).count(), 2);
         assert_eq!(complaints("all tests passed").count(), 0);
+        for (form, _) in forms() {
+            assert_eq!(complaints(&format!("a: {form}")).count(), 1, "{form}");
+            assert_eq!(complaints(&form).count(), 1, "{form}");
+        }
     }
 }
