@@ -149,7 +149,7 @@ mod tests {
         let mut copy = SafeCopy::of(&mut journal, &directory.path().join("copy")).unwrap();
         assert!(copy.is_same_as(&mut journal).unwrap(), "nothing");
         for size in [1, 100, COLLECTED - 1, COLLECTED, 3 * PACKED_AT_ONCE + 7, 5] {
-            let bytes: Vec<u8> = (0..size).map(|at| (at * at % 251) as u8).collect();
+            let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
             copy.append(&bytes).unwrap();
             journal.seek(io::SeekFrom::End(0)).unwrap();
             assert!(!copy.is_same_as(&mut journal).unwrap(), "{size} bytes are missing");
