@@ -256,8 +256,7 @@ impl Worker {
     /// The same while a cluster chooses a leader. The message is kept meanwhile: giving it back would count as a delivery.
     async fn lease_patiently(&self, submitted: &Submitted, message: &Message) -> Result<Taken, Unwritten> {
         for _ in 1..TRIES {
-            let taking = self.lease(submitted);
-            tokio::pin!(taking);
+            let mut taking = Box::pin(self.lease(submitted));
             let taken = loop {
                 tokio::select! {
                     taken = &mut taking => break taken,
@@ -271,7 +270,7 @@ impl Worker {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        self.lease(submitted).await
+        Box::pin(self.lease(submitted)).await
     }
 
     /// Takes the lease, if it can be had.
