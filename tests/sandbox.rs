@@ -239,6 +239,8 @@ fn ordinary_work_goes_on_inside() {
             }
             let output = Command::new(env!("CARGO_BIN_EXE_ralph"))
                 .current_dir(place.path().join(directory))
+                // Where these tests are built is not in the sandbox.
+                .env_remove("CARGO_TARGET_DIR")
                 .args(["sandbox", "--config", &place.path().join("ralph.yml").display().to_string()])
                 .args(["--", "sh", "-c", words])
                 .output()
